@@ -65,7 +65,7 @@ export interface FrontDoorOptions {
   readonly billing?: boolean | undefined
   /** `[i18n]`. Default: `I18N_DEFAULTS`. */
   readonly i18n?: I18nSettings | undefined
-  /** Origin of the images of tenants, where it is not that of the service. Default: none. */
+  /** Origin of the images of tenants, if the service does not serve them. Default: none. */
   readonly imageOrigin?: string | undefined
   /** Default: `POLICIES`. */
   readonly policies?: Policies | undefined

@@ -57,7 +57,7 @@ export interface GatewayOptions extends FrontDoorOptions {
 export interface Gateway extends Omit<FrontDoor, 'handle'> {
   /** Makes the long documents, so that no request waits for them. Takes about a second. */
   warm(): void
-  /** The routes that this process serves, including those of the gateway. */
+  /** The routes that this process serves, including the gateway's. */
   readonly routes: readonly Route[]
 }
 

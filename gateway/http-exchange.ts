@@ -33,7 +33,7 @@ export interface RequestHead {
   readonly method: string
   /** Undecoded path that begins with "/", or `*` for OPTIONS of the server. */
   readonly path: string
-  /** Without the question mark. Empty if there is none. */
+  /** Without the question mark. Empty without a query. */
   readonly query: string
   readonly headers: HeaderFields
   /** Host header or `:authority`, lower case, with its port if it has one. */
@@ -134,7 +134,7 @@ export interface HttpExchange extends RequestHead {
   /** Why the body failed, or null. */
   readonly bodyFailure: BodyFailure | null
   /**
-   * Sends the head at once (if the transport can send a head without a body) and the body with back pressure. It
+   * Sends the head immediately (if the transport can send a head without a body) and the body with back pressure. It
    * settles when the body was written to the socket, or cannot be. In the second case the body is cancelled. A
    * client that reads nothing for `UNREAD_MS_MAX` is disconnected.
    */

@@ -34,8 +34,8 @@ export type Method = 'GET' | 'POST' | 'PUT' | 'PATCH' | 'DELETE'
 
 /**
  * Which tokens of the control-plane tenant a route accepts. `operator`: those with `deployment:manage`, or with
- * `signing_keys:manage` or `metrics:read` where the route names it. `owner`: also those of organization owners. A refused
- * token gets 403 `forbidden` with `reason: control_plane_token`.
+ * `signing_keys:manage` or `metrics:read` where the route names it. `owner`: also tokens of organization owners. A
+ * refused token gets 403 `forbidden` with `reason: control_plane_token`.
  */
 export type ControlPlaneTokens = 'refused' | 'operator' | 'owner'
 
@@ -151,7 +151,7 @@ export type BodyRule<Body> =
       readonly maxBytes: number
       /** A missing body is read as an empty object. */
       readonly optional?: boolean | undefined
-      /** Media types besides application/json. The first one is that of OpenAPI. */
+      /** Media types besides application/json. OpenAPI has the first one. */
       readonly contentTypes?: readonly string[] | undefined
       /** Accepts text that `findJsonLoss` refuses, for bodies that are relayed and not stored. */
       readonly anyText?: boolean | undefined
@@ -170,7 +170,7 @@ export type BodyRule<Body> =
       /** For OpenAPI. The actor parses and validates the body. */
       readonly schema?: z.ZodType | undefined
       readonly maxBytes: number
-      /** Time limit of the body, if it is shorter than that of the request. */
+      /** Time limit of the body, if it is shorter than the request's. */
       readonly withinSecs?: number | undefined
       readonly bytes?: Body
     }
@@ -371,7 +371,7 @@ export interface RouteSpec<
    * request_timeout_secs, and Proxy-Status names the source of each error (RFC 9209).
    */
   readonly proxy?: boolean | undefined
-  /** Answers below 500 are logged at level debug, as those of public documents without input. */
+  /** Answers below 500 are logged at level debug, as for public documents without input. */
   readonly quiet?: boolean | undefined
   /** Further problems for OpenAPI: this version never sends them, but clients should handle them. */
   readonly documented?: readonly ProblemName[] | undefined

@@ -135,7 +135,7 @@ export const serverSettings = section(
         'Time after which an idle connection of a client or proxy is closed: longer than the proxy keeps it. On uWebSockets it is always 10 s.',
       ),
     shutdown_deadline_secs: timerSeconds(30, 0).describe(
-      'Time for requests to finish at shutdown; 0 closes at once, outside production only.',
+      'Time for requests to finish at shutdown; 0 closes immediately, outside production only.',
     ),
     drain_secs: dependentTimerSeconds().describe(
       'Time at shutdown in which readiness answers 503 and requests are still accepted, so that proxies send none any more. After it the port is closed, and for the same time again kept connections are left to their clients, which are asked to close them.',

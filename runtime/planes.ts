@@ -169,10 +169,10 @@ const WORKERS: ReadonlySet<string> = new Set([
   sequencerWorker.address.name,
 ])
 
-/** Inline actors that a process has once: gateway threads beside the main thread ask the one of the main thread. */
+/** Inline actors that a process has once: other gateway threads ask the one of the main thread. */
 const ON_MAIN_THREAD: ReadonlySet<string> = new Set([healthActor.address.name])
 
-/** Whether a gateway thread beside the main thread asks the main thread for this actor. */
+/** Whether other gateway threads ask the main thread for this actor. */
 export function isOnMainThread({ definition, place }: Placement): boolean {
   return place.tag !== 'inline' || ON_MAIN_THREAD.has(definition.address.name)
 }

@@ -1,6 +1,6 @@
 /**
  * The requirements of production mode, one row each (docs/reference/runtime.md). `loadSettings`
- * checks them together with everything else, so that an operator sees all failures at once.
+ * checks them together with everything else, so that an operator sees all failures together.
  */
 import type { SectionRule } from './kernel/config/section.js'
 import type { Settings } from './configuration/settings.js'

@@ -60,7 +60,7 @@ export interface Service {
   readonly url: string
   /** oidc.issuer_url: the public address. */
   readonly baseUrl: string
-  /** server.egress_url: equal to `baseUrl` where the egress proxy has no address of its own. */
+  /** server.egress_url: equal to `baseUrl` if the egress proxy has no separate address. */
   readonly egressUrl: string
   /** Undefined when the page is not served. */
   readonly docsUrl: string | undefined

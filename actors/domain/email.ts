@@ -82,7 +82,7 @@ export const withShownEmails = (text: string): string =>
     ? text.replaceAll(/[^\s@]{1,64}@(?:[a-z0-9-]+[.])+[a-z0-9-]+/gi, shownEmail)
     : text
 
-/** Letters of Latin beside those that look like them: browsers show such a label as A-label (UTS 39 section 5.2). */
+/** Latin letters next to letters that look like them: browsers show such a label as A-label (UTS 39 section 5.2). */
 const mixesScripts = (label: string): boolean =>
   /\p{Script=Latin}/u.test(label) &&
   /\p{Script=Cyrillic}|\p{Script=Greek}|\p{Script=Armenian}|\p{Script=Cherokee}/u.test(label)

@@ -81,7 +81,7 @@ export type EventType = (typeof EVENT_CATALOGUE)[EventCategory][number]
 
 export const EVENT_TYPES: readonly EventType[] = Object.values(EVENT_CATALOGUE).flat()
 
-/** Optional features with events of their own. */
+/** Optional features with their own events. */
 export type EventFeatures = {
   readonly commerce: boolean
   /** Sign-in with identity providers of the deployment or of tenants. */
@@ -150,7 +150,7 @@ export function eventData(
   return { actor, resource, request_id: requestId ?? null, ...fields }
 }
 
-/** admin.agent.registered, with the agent as actor. `id` is that of the event. */
+/** admin.agent.registered, with the agent as actor. `id` is the id of the event. */
 export function agentRegistered(
   id: string,
   agent: {

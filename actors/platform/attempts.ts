@@ -2,8 +2,8 @@
  * Limits attempts at a secret. They are counted in the coordination backend, so that all processes count together.
  *
  * An attempt takes a slot before the check, so that concurrent attempts get no more guesses than sequential ones. A
- * failure keeps its slot. A success releases its slot and those of earlier failures. An attempt without a result (for
- * example an unavailable database) releases only its own slot. If all slots are taken by running checks, the next
+ * failure keeps its slot. A success releases its slot and the slots of earlier failures. An attempt without a result
+ * (for example an unavailable database) releases only its own slot. If all slots are taken by running checks, the next
  * attempt waits for their results, so that concurrent correct attempts are not refused.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,6 +1,6 @@
 /**
- * The handlers of an entity (actors/domain/entities/). The tenant is that of the caller's token, everywhere. A limit, a
- * change of a name, a conflict, and the audit event of each write are decided here, once.
+ * The handlers of an entity (actors/domain/entities/). Every handler works in the tenant of the caller's token. A
+ * limit, a change of a name, a conflict, and the audit event of each write are decided here, once.
  */
 import type { MessageContext } from '../../runtime/kernel/actor.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
@@ -46,7 +46,7 @@ export type EntityRules<M extends Members, Refused> = {
   readonly written?: (tx: Transaction, row: Row<M>, before: Row<M> | null) => Promise<void>
   /** Tests whether a write failed because another row has what is unique. */
   readonly isConflict?: Conflict extends Refused ? (error: unknown) => boolean : never
-  /** What each audit event says of the row, and what those of a creation and a change add. */
+  /** What each audit event says of the row, and what a creation and a change add to it. */
   readonly auditOf: (row: Row<M>) => Readonly<Record<string, unknown>>
   readonly powersOf?: (row: Row<M>) => Readonly<Record<string, unknown>>
   /** What the audit event of a change says. Default: the row, and the names of the members that changed. */

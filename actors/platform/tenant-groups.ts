@@ -62,12 +62,12 @@ export class TenantGroups {
     this.#needs = needs
   }
 
-  /** The groups of a tenant: at once where they are known, which they nearly always are. */
+  /** The groups of a tenant, without waiting if they are known, as they nearly always are. */
   of(tenantId: string): readonly ShareGroup[] | Promise<readonly ShareGroup[]> {
     const known = this.#known.get(tenantId)
     if (known === undefined) return this.#read(tenantId)
     const isFresh = this.#needs.clock.monotonicMs() - known.readMs < FRESH_MS
-    // Read beside the call, which goes on with what was known.
+    // Read in the background: the call goes on with what was known.
     if (!isFresh) void this.#read(tenantId)
     return known.groups
   }

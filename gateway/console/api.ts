@@ -28,7 +28,7 @@ export type ApiAnswer = {
   readonly status: number
   readonly header: (name: string) => string | undefined
   readonly text: string
-  /** The parsed body. Null if there is none, or if it is not JSON. */
+  /** The parsed body. Null without a body, or if it is not JSON. */
   readonly json: unknown
 }
 

@@ -30,7 +30,7 @@ export type ConsoleAction = Operation & {
   readonly when?: ((item: Item) => boolean) | undefined
   /** The body is a file of one of these media types. */
   readonly upload?: readonly string[] | undefined
-  /** The answer is a page of its own, as a result of a check. */
+  /** The answer is a separate page, as a result of a check. */
   readonly shows?: boolean | undefined
 }
 
@@ -73,7 +73,7 @@ export type ConsoleResource = {
   readonly asks?: string | undefined
   readonly actions?: readonly ConsoleAction[] | undefined
   readonly children?: readonly ConsoleResource[] | undefined
-  /** Objects have a page of their own. Default: true. */
+  /** Each object has a page. Default: true. */
   readonly opens?: boolean | undefined
   /** A template with the name of the resource, shown above the list or the object. */
   readonly extra?: string | undefined

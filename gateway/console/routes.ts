@@ -158,7 +158,7 @@ function placeRoutes(at: Console, path: string, reads: string, sends: string | n
   const names = [...path.matchAll(/\{([a-z_]+)\}/g)].map(([, name]) => name!)
   const params = z.object(Object.fromEntries(names.map((name) => [name, Segment])))
   const one = { ...shared, path, params, query: Query }
-  /** Answers with the page of the place, which is null if there is none for the user. */
+  /** Answers with the page of the place, which is null if the user has none. */
   const placed =
     (
       answer: (visit: Visit, place: Place, request: AnyRouteRequest) => Promise<Outcome> | Outcome,
@@ -262,8 +262,8 @@ const endConsoleSession: Answer = async (at, request, asking) => {
 }
 
 /**
- * The redirect of a request to another host of the service, such as that of a tenant: the cookies of the console are
- * those of the issuer. Null at the issuer.
+ * The redirect of a request to another host of the service, such as a tenant's host: the cookies of the console belong
+ * to the issuer's host. Null at the issuer.
  */
 async function toIssuer(
   at: Console,

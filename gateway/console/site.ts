@@ -23,7 +23,7 @@ export type Place = {
   readonly resource: ConsoleResource
   /** Above a list within an object. */
   readonly parent: ConsoleResource | null
-  /** The ids in the path, that of the object above first. */
+  /** The ids in the path. The id of the object above comes first. */
   readonly ids: readonly string[]
   /** The object itself, in contrast to the list. */
   readonly isItem: boolean
@@ -73,7 +73,7 @@ export class Site {
     )
   }
 
-  /** The place of path segments below /console. Null if there is none, or none for this user. */
+  /** The place of path segments below /console. Null if it does not exist, or not for this user. */
   place(segments: readonly string[], scopes: readonly string[]): Place | null {
     const [name = '', ...rest] = segments
     const top = RESOURCES.find((resource) => resource.name === name)

@@ -1,4 +1,4 @@
-/** The stylesheet of the console, besides that of the hosted pages. */
+/** The stylesheet of the console, in addition to the hosted pages' stylesheet. */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'
 import { z } from 'zod'

@@ -35,7 +35,7 @@ const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
 const STATUS = new Set(['status', 'outcome', 'state', 'environment', 'error'])
 const CODE = /(?:^|_)(?:id|ids|sub|kid|uri|url|issuer|audience|hash|fingerprint|did|resource)$/
 
-/** The value of a member. An amount is shown with the currency beside it. */
+/** The value of a member. An amount is shown with its currency. */
 export function valueOf(item: Item, member: string, language: Language): Value {
   const value = valueAt(item, member)
   const name = member.split('.').at(-1)!

@@ -13,7 +13,7 @@ import { curlOf, nameOf, problemOf } from './values.js'
 
 const REFRESH_SECS = 10
 const PAGE_MAX = 200
-/** How many pages of a list are searched for an object that has no operation of its own. */
+/** How many pages of a list are searched for an object that no operation reads. */
 const SEARCHED_PAGES = 5
 export const CURSORS = ['cursor_ts', 'cursor_id', 'cursor_key', 'after', 'after_sequence'] as const
 

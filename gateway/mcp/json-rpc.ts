@@ -7,7 +7,7 @@ import { PROBLEM_TYPES, type Problem, problemCode } from '../response/problems.j
 export const MESSAGE_BYTES_MAX = 16 * 1024
 const ID_CHARS_MAX = 1_024
 
-/** Error codes of JSON-RPC 2.0 section 5.1, and those of MCP 2026-07-28. */
+/** Error codes of JSON-RPC 2.0 section 5.1 and of MCP 2026-07-28. */
 export const CODES = {
   parseError: -32700,
   invalidRequest: -32600,

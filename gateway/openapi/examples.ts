@@ -17,7 +17,7 @@ export type RecordedExample = {
 
 /** The issuer in recorded examples, which the document replaces by its own. */
 export const EXAMPLE_ISSUER = 'https://id.example.com'
-/** Compiled with the sources: the same folder beside this module. */
+/** Compiled with the sources: the same folder next to this module. */
 const FOLDER = new URL('./examples/', import.meta.url)
 const PAGE = '<!doctype html>\n<html lang="en">…</html>\n'
 

@@ -93,7 +93,9 @@ const HEADERS = {
   'ratelimit-policy': header('The rate limits of this operation: `"default";q=600;w=60`.'),
   'retry-after': header('Seconds to wait.', { type: 'integer', minimum: 0 }),
   'www-authenticate': header('The expected authentication scheme (RFC 9110 section 11.6.1).'),
-  'idempotency-replayed': header('`true` if the response repeats that of an earlier request.'),
+  'idempotency-replayed': header(
+    '`true` if the response repeats the response to an earlier request.',
+  ),
   'svc-warnings': header(
     'In sandbox tenants: at most ten unknown members of the request body, as ' +
       '`unknown-member;pointer="#/name"`.',
@@ -131,10 +133,10 @@ export function openapiDocument(options: OpenapiOptions): object {
     info: {
       title: 'svc',
       description:
-        'Identity and access for humans and software agents.\n\nErrors are problem details (RFC 9457), except on OAuth endpoints, which use the error ' +
-        'responses of their standards. All responses have x-request-id. RateLimit-Policy and RateLimit ' +
-        'describe rate limits. Unknown request members are ignored. In sandbox tenants the header ' +
-        'svc-warnings names them.',
+        'Identity and access for humans and software agents.\n\nErrors are problem details (RFC 9457), except on ' +
+        'OAuth endpoints, which use the error responses of their standards. All responses have x-request-id. ' +
+        'RateLimit-Policy and RateLimit describe rate limits. Unknown request members are ignored. In sandbox ' +
+        'tenants the header svc-warnings names them.',
       version: INTERFACE_VERSION,
       // The version of the build helps attackers, so the public document lacks it.
       ...(exposure === 'internal' ? { 'x-release': RELEASE_VERSION } : {}),

@@ -50,7 +50,7 @@ export function withoutPort(host: string): string {
 }
 
 /**
- * True if a Host is that of the URL. Proxies that write `$host:$server_port` include the default port
+ * True if a Host names the host of the URL. Proxies that write `$host:$server_port` include the default port
  * (RFC 9110 section 4.2.3).
  */
 export function isHostOf(host: string, { protocol, host: expected }: URL): boolean {

@@ -1,5 +1,5 @@
 /**
- * Ids of requests without an id of their own: UUID version 7 with a fixed random tail and a counter (RFC 9562
+ * Ids of requests that bring none: UUID version 7 with a fixed random tail and a counter (RFC 9562
  * section 6.2, method 1). They must be unique and may be guessable, so a request costs a concatenation and no
  * random bytes.
  */

@@ -27,7 +27,7 @@ export type RequestOriginOptions = {
 
 /** Hosts whose origin is kept. A client can send any Host, so the number is bounded. */
 const HOSTS_KEPT_MAX = 1_024
-/** A host of the service other than that of the issuer. */
+/** A host of the service other than the issuer's. */
 type OwnHost = {
   readonly host: string
   /** Has the scheme, where nothing else says it: the issuer for hosts of tenants. */

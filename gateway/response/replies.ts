@@ -75,7 +75,7 @@ export type ResponseDoc = {
   readonly schema: z.ZodType | null
   readonly description?: string | undefined
   readonly problem?: ProblemName | undefined
-  /** The `error` member, where it is another code than that of the problem type. */
+  /** The `error` member, where it differs from the code of the problem type. */
   readonly code?: string | undefined
   readonly oauthError?: string | undefined
 }
@@ -244,9 +244,8 @@ const TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types 'none';
 const WIDGET_SOURCE = /^https:\/\/(?:\*\.)?[a-z0-9.-]+(?::[0-9]{1,5})?$/
 
 /**
- * The `form-action` sources of a target. Browsers apply `form-action` to all redirects after a form, including
- * those of the application, which may redirect to any host. So the source is the scheme. (CSP has no syntax for
- * IPv6 hosts either.)
+ * The `form-action` sources of a target. Browsers apply `form-action` to all redirects after a form, also to redirects
+ * by the application, which may go to any host. So the source is the scheme. (CSP has no syntax for IPv6 hosts either.)
  */
 function formSources(target: string): readonly string[] {
   if (target.startsWith('https://')) return ['https:']

@@ -225,8 +225,8 @@ export class Responder {
   }
 
   /**
-   * Relays the response of an upstream. Its rate-limit fields are kept, and the service adds none of its own, which
-   * would mean something else. Date and security fields are those of the service.
+   * Relays the response of an upstream. Its rate-limit fields are kept. The service adds no rate-limit fields, which
+   * would mean something else, and sets date and security fields.
    */
   private async relay(
     context: RequestContext,

@@ -1,4 +1,4 @@
-/** Errors of SCIM (RFC 7644 section 3.12): a body of its own in place of problem documents, on all paths below /scim/v2. */
+/** Errors of SCIM (RFC 7644 section 3.12): on all paths below /scim/v2 instead of problem documents. */
 import { z } from 'zod'
 import { PROBLEM_TYPES, type Problem } from './problems.js'
 import type { ReplyRule } from './replies.js'

@@ -80,7 +80,7 @@ export function overviewText(options: TextOptions): string {
   return joined([
     '# svc',
     `> An identity provider and OAuth 2.0 / OpenID Connect authorization server for people and software agents. This deployment is ${issuer}.`,
-    'An agent proves a key of its own to get an identity. It acts for a user only after the user approves it. ' +
+    'An agent proves possession of its key to get an identity. It acts for a user only after the user approves it. ' +
       `Start with [auth.md](${issuer}/auth.md).`,
     '## What an agent does',
     lines(
@@ -125,8 +125,8 @@ export function agentText({ issuer, paths, capabilities, pages }: TextOptions): 
   const metadata = DOCUMENTS.filter(([, path]) => paths.has(path))
   return joined([
     '# How to authenticate',
-    'You are a software agent, or you write one. This page says how to get an identity at this service and how to ask ' +
-      'a user for authority. All URLs are of this deployment. Bodies and answers are JSON.',
+    'You are a software agent, or you write one. This page says how to get an identity at this service and how to ' +
+      'ask a user for authority. All URLs are of this deployment. Bodies and answers are JSON.',
     '## Metadata',
     lines(
       `- Issuer: ${issuer}`,
@@ -169,8 +169,8 @@ function registration(issuer: string, has: Has, guide: GuideLink): string[] {
           ]
         : []),
       `   - POST ${issuer}/api/v1/agents/auth/register/pow registers you in an existing tenant. Sign the UUID of that tenant and send it as \`tenant_id\`.`,
-      '5. Find a decimal `nonce` such that SHA-256 of `{challenge_token}:{nonce}` starts with `difficulty_bits` zero bits. ' +
-        'Wait `min_duration_seconds`.',
+      '5. Find a decimal `nonce` such that SHA-256 of `{challenge_token}:{nonce}` starts with `difficulty_bits` ' +
+        'zero bits. Wait `min_duration_seconds`.',
       '6. POST `challenge_id` and `nonce` to the same path with `/complete`. Secrets of the answer are shown once.',
     ),
     guide('guides/agents/agents.md'),

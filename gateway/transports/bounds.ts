@@ -8,7 +8,7 @@ import { isShared } from '../response/shared-body.js'
 
 /** Requests of a connection that are worked on at the same time. */
 export const IN_PROGRESS_MAX = 16
-/** Unsent bytes of a connection, beside a single answer that is being written. No further request starts above it. */
+/** Unsent bytes of a connection, besides a single answer that is being written. No further request starts above it. */
 export const UNSENT_BYTES_MAX = 1024 * 1024
 /** Received requests of a connection that wait for their turn: as many of usual length as one read of 64 KiB has. */
 const WAITING_MAX = 1_600
@@ -98,7 +98,7 @@ export class Holder {
   private readonly close: () => void
   private knownNetwork: string | null = null
 
-  /** @param close closes the connection at once. */
+  /** @param close closes the connection immediately. */
   constructor(bounds: ConnectionBounds, address: string, close: () => void) {
     this.bounds = bounds
     this.address = address
@@ -167,7 +167,7 @@ export class Turns extends Holder {
 
   /**
    * Starts a request now or in its turn. Call `finish` after each start.
-   * @param isSafe it may be worked on beside others.
+   * @param isSafe it may be processed while others are.
    * @returns false if it waits.
    */
   begin(isSafe: boolean, start: () => void): boolean {
@@ -192,7 +192,7 @@ export class Turns extends Holder {
     this.proceed()
   }
 
-  /** Reserves room for an answer before it is made. Waits while it does not fit beside those that are not read. */
+  /** Reserves room for an answer before it is made. Waits while unread answers leave no room. */
   reserve(bytes: number): true | Promise<void> {
     if (this.reservations.length === 0 && this.fits(bytes)) {
       this.reservedBytes += bytes
@@ -232,7 +232,7 @@ export class Turns extends Holder {
     super.end()
   }
 
-  /** An answer that is being made is held beside one that is being written, whatever their lengths. */
+  /** One answer that is being written and one that is being made always fit, whatever their lengths. */
   private fits(bytes: number): boolean {
     if (this.reservedBytes === 0 && this.unsentAnswers <= 1) return true
     return this.unsentBytes + this.reservedBytes + bytes <= UNSENT_BYTES_MAX

@@ -74,6 +74,6 @@ export class RefusedExchange implements HttpExchange {
   }
 
   onAborted(): void {
-    // The answer is sent at once.
+    // The answer is sent immediately.
   }
 }

@@ -135,7 +135,7 @@ async function requireSameTables(client: Client, { database }: Manifest): Promis
   const shapeOf = (tables: readonly { name: string; columns: readonly string[] }[]) =>
     JSON.stringify(tables.map(({ name, columns }) => [name, columns]))
   if (shapeOf(await listTables(client)) !== shapeOf(database.tables)) {
-    throw new Error('the tables of the backup are not those of its migrations')
+    throw new Error('the tables of the backup do not match its migrations')
   }
 }
 

@@ -262,7 +262,7 @@ function keysFolderOf({ settings, dataDir }: LoadedSettings, options: KeyOptions
   )
 }
 
-/** `tenant_assets.folder`. Null: none, or the images are in an object store with backups of its own. */
+/** `tenant_assets.folder`. Null: none, or the images are in an object store, which has separate backups. */
 function assetsFolderOf({ settings }: LoadedSettings): string | null {
   const { folder } = settings.tenant_assets as { readonly folder?: string | undefined }
   return folder === undefined ? null : resolve(folder)
@@ -282,7 +282,7 @@ function connectionTo(
   }
 }
 
-/** A lost connection reads like that of a pool, with the setting of its URL. */
+/** A lost connection reads like a pool's, with the setting of its URL. */
 async function reaching<T>(url: string, work: () => Promise<T>): Promise<T> {
   try {
     return await work()

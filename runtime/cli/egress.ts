@@ -1,4 +1,4 @@
-/** `svc egress URL`: one call with a credential of the vault, with options like those of curl. */
+/** `svc egress URL`: one call with a credential of the vault, with options like curl's. */
 import { createReadStream, statSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { type Command, Option } from 'commander'

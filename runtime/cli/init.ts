@@ -39,7 +39,7 @@ export function initCommand(program: Command): void {
     .option('--write-env <file>', 'where the values are kept, with mode 0600', '.env.svc')
     .option(
       '--agent-file <file>',
-      'the agent that owns the tenant until a person does (default: beside --write-env)',
+      'the agent that owns the tenant until a person does (default: next to --write-env)',
     )
     .option('--json', 'as JSON')
     .action(async (options: InitOptions) => {

@@ -50,7 +50,7 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
     .option('--algorithm <algorithm>', `only this algorithm: ${SIGNING_ALGORITHMS.join(' or ')}`)
     .option(
       '--compromised',
-      'withdraw the current keys at once: every token they signed becomes invalid',
+      'withdraw the current keys immediately: every token they signed becomes invalid',
     )
     .option('--json', 'as JSON')
     .action(
@@ -177,7 +177,7 @@ async function rotate(
     )
   }
   const { promoted } = outcome
-  const text = `${promoted} keys were replaced. Running services sign with the new ones at once.`
+  const text = `${promoted} keys were replaced. Running services sign with the new ones immediately.`
   return resultText(json, { replaced: promoted }, text)
 }
 

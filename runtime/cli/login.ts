@@ -32,7 +32,7 @@ export function loginCommand(program: Command): void {
     .requiredOption('--url <url>', 'the service')
     .option(
       '--client-id <id>',
-      'a public application with the device grant; default: that of the login before',
+      'a public application with the device grant; default: the application of the previous login',
     )
     .option('--scope <scopes>', 'separated by spaces; default: all of the application')
     .option('--json', 'as JSON')

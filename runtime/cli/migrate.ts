@@ -258,7 +258,7 @@ function unfinishedOf(
   return had.size === 0 ? [] : finishingOf(files).filter(({ name }) => !had.has(name))
 }
 
-/** Migrations open their own connection, whose errors are changed to read like those of a pool. */
+/** Migrations open their own connection, whose errors are changed to read like a pool's. */
 function unreached(url: string, error: unknown): unknown {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error
   return isConnectionLoss(cause) ? new DatabaseUnreachable(url, cause) : error

@@ -77,7 +77,7 @@ export function operatorCommand(program: Command, host: OperatorCommandHost = pr
     [
       'dismiss',
       'dismissed',
-      'revoke that permission; the sessions in the control plane end at once',
+      'revoke that permission; the sessions in the control plane end immediately',
       [...APPOINTED_SCOPES],
     ],
   ] as const) {

@@ -34,7 +34,7 @@ export interface Browser {
     headers?: Readonly<Record<string, string>>,
   ): Promise<Page>
   /**
-   * Submits a form of a page, with these values in place of its own: the first form, or the one
+   * Submits a form of a page, with these values in place of the form's: the first form, or the one
    * with this `action`.
    */
   submit(

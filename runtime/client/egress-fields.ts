@@ -2,7 +2,7 @@
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[]
 
-/** Hop-by-hop fields and fields that a relayed call sets anew. */
+/** Hop-by-hop fields and fields that a relayed call sets. */
 const NOT_SENT = new Set([
   'connection',
   'content-length',

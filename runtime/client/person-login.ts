@@ -45,7 +45,7 @@ export function loginFile(environment: Environment): string {
   return join(folder, 'svc', 'logins.json')
 }
 
-/** The login at a service. Undefined if there is none. */
+/** The login at a service. Undefined without a login. */
 export async function storedLogin(file: string, url: string): Promise<StoredLogin | undefined> {
   const { origin } = new URL(url)
   return (await readLogins(file)).find((login) => login.origin === origin)
@@ -157,7 +157,7 @@ export async function tokenOfLogin(
 
 /**
  * Removes the login at a service and revokes its tokens.
- * @returns undefined if there was none; whether the service has revoked the tokens.
+ * @returns undefined if no login was stored; otherwise whether the service has revoked the tokens.
  */
 export async function endLogin(
   file: string,

@@ -2,7 +2,7 @@
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return String(error)
   const [first] = partsOf(error)
-  // An attempt at several addresses has no message of its own: the reasons are in its parts.
+  // An attempt at several addresses has no message: the reasons are in its parts.
   return error.message === '' && first !== error && first !== undefined
     ? reasonOf(first)
     : error.message

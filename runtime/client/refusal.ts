@@ -95,7 +95,7 @@ function text(value: unknown): string | undefined {
 const HINTS: Readonly<Record<string, string>> = {
   policy_denied:
     "The tenant does not allow it. A user with tenant:manage may change the tenant's settings " +
-    '(admit_agents, direct_agent_registration); you can create a workspace of your own without that.',
+    '(admit_agents, direct_agent_registration); you can create your own workspace without that.',
   conflict: 'The key is already registered in the tenant: log in with it.',
   rate_limited: 'Wait for the Retry-After time and repeat the request.',
   brute_force_locked: 'Wait for the Retry-After time and repeat the request.',

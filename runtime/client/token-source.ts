@@ -16,7 +16,7 @@ export type TokenOptions = {
 }
 
 /**
- * Without a named token that of `svc login` at the service.
+ * Without a named token, the token of `svc login` at the service.
  * @throws when the token that is named, or the login, is missing now
  */
 export async function tokenFrom(

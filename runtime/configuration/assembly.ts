@@ -10,8 +10,8 @@ import { sections, type Settings } from './settings.js'
 const PLANE_URLS = ['auth_url', 'control_url', 'async_url'] as const
 
 /**
- * Without `database.url` no URL is filled here: the start fills them with those of the embedded
- * database. The identity and listener URLs have fallbacks outside production only.
+ * Without `database.url` no URL is filled here: the start fills them with the URL of the embedded database. The
+ * identity and listener URLs have fallbacks outside production only.
  */
 const databaseFallbacks: readonly Fallback<Settings>[] = [
   ...(['identity_url', 'listener_url'] as const).map((name) => ({

@@ -21,7 +21,7 @@ import {
 
 const CONNECTIONS_MAX = 100
 const WATCH_MS = 1_000
-/** The first restarts of a crashed server follow at once. More of them within the window wait. */
+/** The first restarts of a crashed server follow immediately. More of them within the window wait. */
 const RESTARTS_AT_ONCE_MAX = 3
 const RESTART_WINDOW_MS = 60_000
 const RESTART_PAUSE_MS = 3_000

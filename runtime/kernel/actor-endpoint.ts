@@ -128,7 +128,7 @@ export class ActorEndpoint implements JobOwner {
     this.#admitOrReject(job, nowMs)
   }
 
-  /** Begins the span of a message. Messages outside of a trace, such as those of timers, get none. */
+  /** Begins the span of a message. Messages outside of a trace, such as messages of timers, get none. */
   #trace(job: Job, parent: string | undefined): void {
     if (parent === undefined && tracing!.current() === undefined) return
     const attributes = job.requestId === undefined ? undefined : { 'svc.request_id': job.requestId }
@@ -320,7 +320,7 @@ export class ActorEndpoint implements JobOwner {
     })
   }
 
-  /** Stops at once: refuses waiting and running messages, and aborts their signals. */
+  /** Stops immediately: refuses waiting and running messages, and aborts their signals. */
   stop(): void {
     if (this.#stopped) return
     this.#stopped = true

@@ -10,7 +10,7 @@
  */
 const UNDER_WAY_MAX = 2
 const TOGETHER_MAX = 200
-/** The longest time from the start of a query to that of the next one under load. */
+/** The longest time between the starts of two queries under load. */
 const SPACING_MS = 2
 /** Load: so many look-ups within so many milliseconds. */
 const BUSY_MIN = 10

@@ -1,6 +1,6 @@
 /**
  * What a message may contain: plain data, read only. The list is the same for every placement, so
- * that an actor can move to a thread of its own without a change of its protocol.
+ * that an actor can move to another thread without a change of its protocol.
  *
  *  Allowed: `undefined`, `null`, booleans, numbers, bigints, strings, `Date`, `Uint8Array`, arrays,
  * plain objects, `SharedText`, and `ByteStream` handles. A `Buffer` arrives as a `Uint8Array`. Forbidden:

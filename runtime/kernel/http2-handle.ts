@@ -1,6 +1,6 @@
 /**
  * Works around a crash of node:http2 (Node 20.20). A stream that ends with header fields that were
- * never reported, such as those of a response with too many, frees their memory one turn of the
+ * never reported, such as too many fields of a response, frees their memory one turn of the
  * event loop later. The native half of the session counts that memory. If the session is
  * garbage-collected within that turn, the count is not zero and Node aborts (`Assertion failed:
  * (current_nghttp2_memory_) == (0)`). The peer can provoke this at will.
@@ -14,7 +14,7 @@ export interface Http2SessionLike {
 const held = new Set<unknown>()
 
 /**
- * Call it for a new session: keeps its native half alive until those of its streams are collected.
+ * Call it for a new session: keeps its native half alive until its streams' native halves are collected.
  */
 export function outliveStreams(session: Http2SessionLike): void {
   if (session.connecting) session.once('connect', () => hold(session))

@@ -30,7 +30,7 @@ export interface SpawnOptions extends ActorEndpointOptions {
 export interface Spawned<P extends Protocol> {
   readonly ref: ActorRef<P>
   /**
-   * Stops at once: refuses waiting and running messages with `stopped`, and aborts their signals.
+   * Stops immediately: refuses waiting and running messages with `stopped`, and aborts their signals.
    */
   stop(): Promise<void>
   /**

@@ -1,6 +1,6 @@
 /**
  * A bounded queue with lanes. Messages of one lane run one after another, in order of arrival.
- * Messages of different lanes run concurrently, at most `inflightMax` at once. At most `capacity`
+ * Messages of different lanes run concurrently, at most `inflightMax` of them. At most `capacity`
  * messages wait.
  *
  *  A lane takes memory only while one of its messages waits or runs, so lanes may be as fine as
@@ -158,7 +158,7 @@ export class Mailbox<Item extends MailboxItem> {
     return item
   }
 
-  /** Moves on to the next share with a ready message and a free place. False when there is none. */
+  /** Moves on to the next share with a ready message and a free place. False if no share has both. */
   #canRun(): boolean {
     const ready = this.#ready
     for (let passed = 0; passed < ready.keys && this.#hasRoom(); passed += 1) {
@@ -169,7 +169,7 @@ export class Mailbox<Item extends MailboxItem> {
   }
 
   /**
-   * True when every ready message waits for a place of its own share: other shares may overtake it.
+   * True when every ready message waits for a place in its share: other shares may overtake it.
    */
   #isPassedOver(): boolean {
     return this.#ready.size === 0 || !this.#canRun()

@@ -15,7 +15,7 @@ export const WINDOW_BYTES = 256 * 1024
 const ownedBuffers = new WeakSet<ArrayBufferLike>()
 
 /**
- * Joins chunks in a buffer of its own, which is transferred to another thread without a copy. Write
+ * Joins chunks in a separate buffer, which is transferred to another thread without a copy. Write
  * the result to one stream, and do not use it afterwards.
  */
 export function handedOver(chunks: readonly Uint8Array[], bytes: number): Uint8Array {
@@ -259,7 +259,7 @@ class Pipe implements ByteSource, ByteWriter {
 
   abort(reason: string): void {
     if (!this.open) return
-    // The buffered bytes are useless without the missing ones: fail at once.
+    // The buffered bytes are useless without the missing ones: fail immediately.
     this.#fail(new StreamAborted(reason))
   }
 

@@ -24,7 +24,7 @@ export async function openEgressAddress(context: StartContext): Promise<Undo | v
   if (port === undefined) return
   await context.openEgressAddress!(port)
   const { egress_url: url } = loaded.settings.server
-  log.info({ url, port }, 'the egress proxy has an address of its own')
+  log.info({ url, port }, 'the egress proxy has a separate address')
   return async (withinMs) => {
     // Both have the whole time.
     const ends = await Promise.all([gateway!.drain(withinMs), system!.finishRequests(withinMs)])

@@ -2,11 +2,10 @@
  * The kms of a run without [kms]: a child process whose keys are stored in the data directory.
  *
  *  It ends with this process, however this one ends: its standard input is a pipe from here, and it
- * stops when the pipe closes. A service killed with kill -9 therefore leaves no kms to adopt. A kms
- * that still holds the socket is about to end, and is replaced. With the embedded database the data
- * directory is claimed and the socket has one name. Processes with a database of their own may
- * share a data directory: each has its own kms with the same keys. The kms has its own process
- * group, so that Ctrl-C reaches only this process and sealing works until the end.
+ * stops when the pipe closes. A service killed with kill -9 therefore leaves no kms to adopt. A kms that still holds
+ * the socket is about to end, and is replaced. With the embedded database the data directory is claimed and the socket
+ * has one name. Processes with separate databases may share a data directory: each has its own kms with the same keys.
+ * The kms has its own process group, so that Ctrl-C reaches only this process and sealing works until the end.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { createHash } from 'node:crypto'

@@ -1,4 +1,4 @@
-/** The gateway threads of a process beside the main thread: how many, their start and their end. */
+/** The gateway threads of a process besides the main thread: how many, their start and their end. */
 import { availableParallelism } from 'node:os'
 import { verifyNative } from '../../gateway/transports/native.js'
 import { wantedParser } from '../../gateway/transports/parser.js'
@@ -101,7 +101,7 @@ export async function planGatewayThreads(context: StartContext): Promise<void> {
   context.threads = found.count
 }
 
-/** Starts the threads beside the main thread. They accept requests at once. */
+/** Starts the threads besides the main thread. They accept requests immediately. */
 export async function startGatewayThreads(context: StartContext): Promise<Undo | void> {
   const { loaded, threads, clock, log, metrics, system, gateway } = context
   if (threads === 1) return

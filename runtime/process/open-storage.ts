@@ -27,7 +27,7 @@ import {
 } from './start-context.js'
 
 /**
- * The URLs of the settings, or those of the embedded server, which is started and migrated here.
+ * The URLs of the settings, or of the embedded server, which is started and migrated here.
  */
 export async function provideDatabase(context: StartContext): Promise<Undo | void> {
   const { loaded, log } = context

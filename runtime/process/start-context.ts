@@ -82,7 +82,7 @@ export interface StartContext {
   url?: string
   /** The port of the listener. */
   port?: number
-  /** The gateway threads beside the main thread. */
+  /** The gateway threads besides the main thread. */
   gatewayThreads?: {
     unready(): readonly string[]
     /** As of the last heartbeat. */

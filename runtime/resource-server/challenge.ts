@@ -23,7 +23,7 @@ export type ChallengeOptions = {
   readonly error?: ChallengeError | undefined
   /** A sentence for the developer of the client. */
   readonly description?: string | undefined
-  /** All scopes of the operation. Default: those of the resource server. */
+  /** All scopes of the operation. Default: the scopes of the resource server. */
   readonly scopes?: readonly string[] | undefined
   /** The request used the scheme DPoP. */
   readonly dpop?: boolean | undefined

@@ -97,7 +97,7 @@ export async function proofFault(
     )
   const { payload, thumbprint } = verified
   if (thumbprint !== jkt)
-    return invalid('The proof is signed with another key than that of the token.')
+    return invalid('The proof is signed with another key than the token is bound to.')
   const { jti, htm, htu, iat, ath, nonce } = payload
   if (typeof jti !== 'string' || jti === '' || jti.length > ID_CHARACTERS_MAX)
     return invalid('jti must be a string of 1 to 256 characters.')

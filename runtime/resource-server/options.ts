@@ -29,7 +29,7 @@ export type ResourceServerOptions = {
   readonly algorithms?: readonly string[] | undefined
   /** Default: `jwks_uri` of the issuer's metadata (RFC 8414). */
   readonly jwksUri?: string | undefined
-  /** Origins from which status lists are fetched. Default: that of the issuer. */
+  /** Origins from which status lists are fetched. Default: the origin of the issuer. */
   readonly statusListOrigins?: readonly string[] | undefined
   /** Tolerance for differences between clocks, in seconds. Default 10, at most 60. */
   readonly clockToleranceSecs?: number | undefined

@@ -48,7 +48,7 @@ export interface ResourceServer {
    */
   requireScopes(request: AnyRequest, token: AccessToken, scopes: readonly string[]): Refusal | null
   protectedResourceMetadata(): ProtectedResourceMetadata
-  /** A refusal for a reason of your own. */
+  /** A refusal for your own reason. */
   challenge(options?: ChallengeOptions): Refusal
   /** Answers requests for the metadata, and CORS preflights. False: the request is for your code. */
   handleNode(request: IncomingMessage, response: ServerResponse): boolean
@@ -274,7 +274,7 @@ const preflight = (cors: Readonly<Record<string, string>>, methods: string): Own
   body: null,
 })
 
-/** 403 with all scopes of the operation, so that the client asks for them at once. */
+/** 403 with all scopes of the operation, so that the client asks for all of them together. */
 function missing(
   token: AccessToken,
   needed: readonly string[],

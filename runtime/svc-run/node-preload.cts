@@ -20,7 +20,7 @@ type Target = import('node:https').RequestOptions & {
 }
 type Connect = (this: Agent, options: Target, connected: Connected) => unknown
 
-/** Replaces how agents connect: also those that a program makes itself, and those of `agent: false`. */
+/** Replaces how agents connect, including agents that a program makes and `agent: false`. */
 function tunnelAll(proxy: URL, unproxied: ReadonlySet<string>): void {
   const agents = https.Agent.prototype as unknown as { createConnection: Connect }
   const direct = agents.createConnection

@@ -1,5 +1,5 @@
 /**
- * Entry of a gateway thread beside the main thread. It accepts connections on the port of the main thread, and has
+ * Entry of a gateway thread besides the main thread. It accepts connections on the port of the main thread, and has
  * its own inline actors, its share of the database pools, and its own connections to the kms, the coordination
  * backend and LISTEN. Actors that run once in a process are asked on the main thread
  * (docs/concepts/actor-runtime.md).

@@ -44,7 +44,7 @@ export function egressSizesOf({ vault }: Settings): EgressSizes {
   return { jsonBytes: vault.egress_json_max_bytes, bodyBytes: vault.egress_body_max_bytes }
 }
 
-/** The origin of the object store's images. Undefined if the service serves them, or if there are none. */
+/** The origin of the object store's images. Undefined if the service serves them, or without images. */
 function assetOrigin({ tenant_assets: assets }: Settings): string | undefined {
   const { enabled, folder, public_base_url: base } = assets
   return enabled && folder === undefined && base !== undefined ? new URL(base).origin : undefined

@@ -40,7 +40,7 @@ export function vaultExportsOf(resources: ProcessResources): VaultExports {
   })
 }
 
-/** Seals values again whose data key was replaced: those of the vault and of all other areas. */
+/** Seals values again whose data key was replaced, in the vault and in all other areas. */
 export function resealOf(resources: ProcessResources): (signal: AbortSignal) => Promise<number> {
   return (signal) => resealAll(resources, signal)
 }

@@ -1,6 +1,7 @@
 /**
- * Login by signed challenge. The first verify spends the challenge, whatever its outcome: with the commit of the session,
- * or with that of the refusal before it is answered (docs/reference/agents.md). Concurrent logins share statements.
+ * Login by signed challenge. The first verify spends the challenge, whatever its outcome: with the commit of the
+ * session, or with the commit of the refusal before it is answered (docs/reference/agents.md). Concurrent logins share
+ * statements.
  */
 import type { Handler, ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'

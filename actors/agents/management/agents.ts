@@ -161,9 +161,9 @@ export const updateAgent: ManagementHandler<'updateAgent'> = (needs, message, co
 }
 
 /**
- * Changes an agent that the tenant sees, then invalidates its tokens in the caches of this
- * process, and those of `ended`; the other processes get a notification at the commit. Not cancelled when the client
- * disconnects: a suspension must complete.
+ * Changes an agent that the tenant sees, then invalidates its tokens and the tokens of `ended` in the caches of this
+ * process; the other processes get a notification at the commit. Not cancelled when the client disconnects: a
+ * suspension must complete.
  */
 async function change<Result>(
   { database, tokens }: AgentManagementNeeds,

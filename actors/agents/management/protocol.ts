@@ -12,7 +12,7 @@ import type { ListCursor } from '../../domain/paging.js'
 export type AgentManagementProtocol = {
   listAgents: Ask<ListAgents, AgentsListed>
   readAgent: Ask<OneAgent, AgentFound | UnknownAgent>
-  /** The home tenant suspends everywhere, another tenant in itself. Sessions and tokens end at once. */
+  /** The home tenant suspends everywhere, another tenant in itself. Sessions and tokens end immediately. */
   suspendAgent: Ask<OneAgent, AgentFound | UnknownAgent | LastOwner | OwnerAbove>
   activateAgent: Ask<
     OneAgent,
@@ -28,7 +28,7 @@ export type AgentManagementProtocol = {
   >
   addAgentKey: Ask<AddKey, KeyAdded | KeyRefused | UnknownAgent | MayNotManage | AtHomeElsewhere>
   deprecateAgentKey: Ask<OneKey, KeyChanged | KeyUnchanged>
-  /** Also ends the sessions and delegations of logins with the key, at once. */
+  /** Also ends the sessions and delegations of logins with the key, immediately. */
   revokeAgentKey: Ask<OneKey, KeyChanged | KeyUnchanged>
   /** The agent loses this name; sessions and keys stay. */
   revokeAgentAnchor: Ask<OneAnchor, AnchorRevoked | AnchorUnchanged>

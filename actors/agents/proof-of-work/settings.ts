@@ -9,7 +9,7 @@ export const challengeSettings = section(
     captcha_enabled: flag(false).describe('Ask humans for a CAPTCHA. Production needs it.'),
     captcha_secret: secret()
       .optional()
-      .describe('Secret shared with the CAPTCHA provider; with pow any secret of your own.'),
+      .describe('Secret shared with the CAPTCHA provider; with pow any random secret.'),
     captcha_provider: z
       .enum(['pow', 'turnstile', 'hcaptcha', 'recaptcha'])
       .default('pow')
@@ -24,10 +24,10 @@ export const challengeSettings = section(
       .describe('Public key of the site, which the widget of a provider needs. Not used by pow.'),
     captcha_verify_url: url(['https:'], 'an https URL', 'https://captcha.example.com/siteverify')
       .optional()
-      .describe('Verification endpoint, if not that of the provider.'),
+      .describe("Verification endpoint, if not the provider's."),
     captcha_script_url: url(['https:'], 'an https URL', 'https://captcha.example.com/api.js')
       .optional()
-      .describe('Script URL of the widget, if not that of the provider.'),
+      .describe("Script URL of the widget, if not the provider's."),
     captcha_after_failures: count(3, 1, 1_000).describe(
       'Failed sign-ins for one email address after which a CAPTCHA is required.',
     ),

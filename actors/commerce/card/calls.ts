@@ -45,7 +45,7 @@ export type Calling = CardProviderNeeds & { readonly signal: AbortSignal }
 /**
  * Sends a creation or a confirmation. The provider stores a server error under the idempotency
  * key, so the next call uses another key. A key whose first call had other parameters is replaced
- * at once. Neither can take money twice: a creation takes none, and a confirmed payment is never
+ * immediately. Neither can take money twice: a creation takes none, and a confirmed payment is never
  * confirmed again.
  */
 export async function send(
@@ -134,7 +134,7 @@ export async function refuseUnnamed(
     (tx) => abandonCardPayment(tx, tenantId, chargeId, clock.now()),
     { signal },
   )
-  if (abandoned === undefined) throw new Error('a payment has an id and was refused at once')
+  if (abandoned === undefined) throw new Error('a payment has an id and was refused immediately')
   return { tag: 'refused', code }
 }
 

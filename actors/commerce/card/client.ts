@@ -20,7 +20,7 @@ import { limitedTo } from '../../../runtime/kernel/clock.js'
 const ANSWER_BYTES_MAX = 1024 * 1024
 const CALLS_MAX = 64
 const CALLS_PER_TENANT_MAX = 16
-/** More calls are refused at once. The payment stays pending and is looked up later. */
+/** More calls are refused without waiting. The payment stays pending and is looked up later. */
 const WAITING_PER_TENANT_MAX = 64
 const CODE = /^[a-z0-9_]{1,64}$/
 const ID = /^[A-Za-z0-9_]{1,255}$/

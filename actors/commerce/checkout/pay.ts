@@ -29,7 +29,7 @@ const NO_DETAILS = {
   idempotency: null,
 } as const
 
-/** The provider page to redirect the buyer to, or null when there is none. */
+/** The provider page to redirect the buyer to, or null. */
 type StartedPayment = { readonly sendTo: string | null }
 
 export const pay: Handler<CheckoutNeeds, CheckoutProtocol, 'pay'> = async (

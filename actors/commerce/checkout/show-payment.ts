@@ -32,7 +32,7 @@ import { type WayToPay, waysToPay } from './ways-to-pay.js'
 /** Maximum wait for a look-up when a buyer returns to our page. */
 const LOOK_UP_MS = 5_000
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
-/** Tokens of payment links are shorter than those of sessions. */
+/** Tokens of payment links are shorter than tokens of sessions. */
 const LINK_TOKEN = /^[A-Za-z0-9_-]{22,42}$/
 const UNKNOWN: PayUnknown = { tag: 'unknown_page' }
 

@@ -25,14 +25,14 @@ export interface PaymentProvider {
   /** Takes a payment. */
   take(order: ChargeOrder, signal: AbortSignal): Promise<TakeAnswer>
   /**
-   * Returns the outcome of a possibly requested payment. An `abandoned` payment that is
-   * not taken yet is refused permanently, so that it cannot succeed later. A provider without a
-   * page of its own refuses any payment that it has not seen.
+   * Returns the outcome of a possibly requested payment. An `abandoned` payment that is not taken yet is refused
+   * permanently, so that it cannot succeed later. A provider without a payment page refuses any payment that it has not
+   * seen.
    */
   conclude(order: ConcludeOrder, signal: AbortSignal): Promise<TakeAnswer>
   /**
    * Looks a payment up while its buyer waits at our page.
-   * @returns undefined when it was looked up a moment ago. Absent on providers that answer at once.
+   * @returns undefined when it was looked up a moment ago. Absent on providers that answer immediately.
    */
   lookUp?(order: OrderName, signal: AbortSignal): Promise<TakeAnswer | undefined>
   /** Refunds a payment in part or in full. */
@@ -147,7 +147,7 @@ export type FinalAnswer =
       /** The provider's reference of the payment. */
       readonly reference: string
       readonly mandate: string | null
-      /** The reason, where the payment is disputed at once. */
+      /** The reason, where the payment is disputed immediately. */
       readonly disputed: string | null
       /** The provider's id of the buyer. */
       readonly buyerId?: string

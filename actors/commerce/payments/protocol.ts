@@ -203,7 +203,7 @@ export type Subscription = {
 export type CancelSubscription = {
   readonly caller: Caller
   readonly id: string
-  /** False: at once. */
+  /** False: immediately. */
   readonly atPeriodEnd: boolean
 }
 /** For sandboxes: sets the outcome of future renewals and runs the next one now. */

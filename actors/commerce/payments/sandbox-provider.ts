@@ -1,7 +1,7 @@
 /**
- * The sandbox payment provider: no money, everything else. It keeps books of its own, as a card
- * processor does, and answers as the buyer chooses on the page (docs/reference/commerce.md,
- * Sandbox). It is never offered to production tenants, and refuses them itself.
+ * The sandbox payment provider: no money, everything else. It keeps books, as a card processor does, and answers as the
+ * buyer chooses on the page (docs/reference/commerce.md, Sandbox). It is never offered to production tenants, and
+ * refuses them itself.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {

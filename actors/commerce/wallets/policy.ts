@@ -80,7 +80,7 @@ export function refusalOf(
     const detail =
       budget === null
         ? `The wallet has no budget for ${spend.asset} on ${network}.`
-        : `The wallet may spend at most ${budget.paymentMax} at once, not ${spend.amount}.`
+        : `The wallet may spend at most ${budget.paymentMax} in one payment, not ${spend.amount}.`
     return { reason: 'budget_exceeded', detail, budget, spend, retryAfterSecs: null }
   }
   return null

@@ -207,7 +207,7 @@ export type SigningRefused =
   | { readonly tag: 'frozen'; readonly detail: string }
   | { readonly tag: 'recipient_not_allowed'; readonly detail: string }
   | { readonly tag: 'contract_not_allowed'; readonly detail: string }
-  /** More than the policy ever allows at once. */
+  /** More than the policy ever allows in one payment. */
   | { readonly tag: 'over_budget'; readonly detail: string }
   /** More than what is left of the window. */
   | {

@@ -88,7 +88,7 @@ const UNAVAILABLE = { tag: 'unavailable' } as const
 /**
  * The outcome that this proof, or its identifier, has had before. Waits for a holder that still
  * works on it.
- * @returns undefined when there is none.
+ * @returns undefined if it had none.
  */
 export async function knownVerdict(
   { database, clock, timing }: Pick<PaymentNeeds, 'database' | 'clock' | 'timing'>,

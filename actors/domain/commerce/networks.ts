@@ -17,7 +17,7 @@ export function networkContains(outer: string, inner: string): boolean {
   return (address as ipaddr.IPv4).match(network as ipaddr.IPv4, networkBits)
 }
 
-/** `source_addresses` in the metadata of an SSH authority. Empty if there are none, undefined if they are invalid. */
+/** `source_addresses` in the metadata of an SSH authority. Empty without any, undefined if they are invalid. */
 export function metadataSources(
   metadata: Readonly<Record<string, unknown>>,
 ): readonly string[] | undefined {

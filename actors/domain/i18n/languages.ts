@@ -43,7 +43,7 @@ export type LanguageRequest = {
   readonly own?: Locale | null | undefined
 }
 
-/** The requested language, otherwise that of the tenant, otherwise that of `[i18n]`. */
+/** The requested language, otherwise the tenant's, otherwise the default of `[i18n]`. */
 export function localeFor(
   { uiLocales, acceptLanguage, own }: LanguageRequest,
   { enabled, default_locale: standard }: I18nSettings,
@@ -63,7 +63,7 @@ export type PluralText = Readonly<
 /** A text of a catalogue. With plural forms, `{count}` chooses the form. */
 export type Text = string | PluralText
 
-/** The texts of each language: the files next to a module. A test compares them with those of English. */
+/** The texts of each language: the files next to a module. A test compares them with the English ones. */
 export const textsIn = <Texts>(folder: URL | string) =>
   Object.fromEntries(
     LOCALES.map((locale) => [

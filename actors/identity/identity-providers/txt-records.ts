@@ -1,4 +1,4 @@
-/** DNS TXT queries, by the system's resolvers or those of [verified_domains]. */
+/** DNS TXT queries, by the resolvers of the system or of [verified_domains]. */
 import { Resolver } from 'node:dns/promises'
 
 const TIMEOUT_MS = 2_000

@@ -1,6 +1,6 @@
 /**
- * Hashes passwords with argon2id on low-priority threads. At most `argon2_max_concurrent` hashes run at once, each with
- * its own memory. A bounded number waits, and further requests get `busy` immediately, so that a flood of logins
+ * Hashes passwords with argon2id on low-priority threads. At most `argon2_max_concurrent` hashes run in parallel, each
+ * with its own memory. A bounded number waits, and further requests get `busy` immediately, so that a flood of logins
  * exhausts neither memory nor CPU. Groups of tenants hold a part of the places, and a tenant takes places back from the
  * one that waits with most.
  */

@@ -15,7 +15,7 @@ export const authSettings = section(
     argon2_parallelism: count(1, 1, 255).describe('Lanes of one hash. Production: 1.'),
     argon2_max_concurrent: count(4, 1, 256).describe('Hashes computed concurrently.'),
     argon2_waiting_per_tenant_max: count(32, 1, 65_536).describe(
-      'Sign-ins of one tenant that may wait for a hash at once. Further ones get 503.',
+      'Sign-ins of one tenant that may wait for a hash. Further ones get 503.',
     ),
     brute_force_max_attempts: count(10).describe('Failed attempts before an account is locked.'),
     brute_force_lockout_secs: seconds(900, WINDOW_SECS_MAX).describe(

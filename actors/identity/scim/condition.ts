@@ -59,7 +59,7 @@ export function conditionOf(filter: Filter): ScimCondition {
   }
 }
 
-/** The name in lower case. Null with another schema than that of the user. */
+/** The name in lower case. Null with another schema than the user's. */
 function nameOf({ schema, name, sub }: AttributePath): string | null {
   if (schema !== null && schema.toLowerCase() !== USER_SCHEMA.toLowerCase()) return null
   return (sub === null ? name : `${name}.${sub}`).toLowerCase()

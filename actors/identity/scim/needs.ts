@@ -24,7 +24,7 @@ export const scimTools = (needs: ScimNeeds) => ({
   base: `${needs.issuer}/scim/v2`,
   messages: invitationMessages(needs),
   provisioning: scimProvisioning(needs),
-  /** A deleted token is refused here at once, and within a second in other processes. */
+  /** A deleted token is refused here immediately, and within a second in other processes. */
   knownTokens: ttlCache<ScimTokenRow | undefined>(needs.clock),
 })
 

@@ -86,7 +86,7 @@ export type ScimTokenCreated = {
   readonly token: string | null
   readonly replayed: boolean
 }
-/** The organization is not that of the tenant. */
+/** The tenant belongs to another organization. */
 export type UnknownOrganization = { readonly tag: 'unknown_organization' }
 /** The caller may not give a role that the token should give. */
 export type RolesBeyond = {

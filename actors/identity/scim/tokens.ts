@@ -116,7 +116,7 @@ function recordOf({ tenantId: _tenant, ...record }: ScimTokenRow): ScimTokenReco
   return record
 }
 
-/** The scopes are those of the roles to give, so a token cannot give more than it has. */
+/** The scopes follow from the roles to give, so a token cannot give more than it has. */
 function principalOf({ id, tenantId, organizationId, roles, expiresAt }: ScimTokenRow): Principal {
   const granted = roles.flatMap((role) => HUMAN_SCOPES[role])
   return {

@@ -105,7 +105,7 @@ export type SignInProtocol = {
 
 /** Origin of the request, for the session list, the lockout and the events. */
 export type Visitor = {
-  /** The session cookie; null when there is none. It ends when another session replaces it. */
+  /** The session cookie, or null. It ends when another session replaces it. */
   readonly token: string | null
   readonly address: string
   readonly userAgent: string
@@ -173,7 +173,7 @@ export type UseLink = {
   readonly browserId: string
   readonly visitor: Visitor
 }
-/** `tenant`: of the ended session; null when there was none. */
+/** `tenant`: of the ended session; null without a session. */
 export type SignedOut = { readonly tag: 'signed_out'; readonly tenant: PageTenant | null }
 /** A link of a message, opened in another browser than the one that requested it. */
 export type OtherBrowser = { readonly tag: 'other_browser'; readonly tenant: PageTenant }

@@ -1,5 +1,5 @@
 /**
- * Decodes images and encodes them anew, in the pool. Only pixels survive: no metadata, no colour profile, no trailing
+ * Decodes images and encodes them again, in the pool. Only pixels survive: no metadata, no colour profile, no trailing
  * data of the upload.
  */
 import sharp from 'sharp'
@@ -23,7 +23,7 @@ export type Encoded =
 
 sharp.cache(false)
 sharp.concurrency(1)
-// All decoders are off, except those of the three formats. SVG and documents would run interpreters.
+// All decoders are off, except for the three formats. SVG and documents would run interpreters.
 sharp.block({ operation: ['VipsForeignLoad'] })
 sharp.unblock({
   operation: ['VipsForeignLoadPngBuffer', 'VipsForeignLoadJpegBuffer', 'VipsForeignLoadWebpBuffer'],

@@ -22,8 +22,8 @@ export type TenantAssetsProtocol = {
     AssetFound | NoEnvironment
   >
   /**
-   * Decodes an image, encodes it anew and shows it on the pages of the tenant. The previous one of the kind is retired.
-   * The same image again changes nothing.
+   * Decodes an image, encodes it again and shows it on the pages of the tenant. The previous one of the kind is
+   * retired. The same image again changes nothing.
    */
   uploadTenantAsset: Ask<PutAsset, AssetFound | AssetInvalid | AssetsFull | NoEnvironment>
   /** Retires the image of a kind. */

@@ -1,4 +1,4 @@
-/** Removes images whose retirement window has passed, and those of uploads that did not end. */
+/** Removes images whose retirement window has passed, and images of unfinished uploads. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
   alignAssetUrls,

@@ -51,7 +51,7 @@ export type UsersProtocol = {
     UpdateUser,
     UserFound | UnknownUser | RolesBeyondCaller | OwnerAbove | LastOwner
   >
-  /** Ends the user's sessions in the tenant at once. */
+  /** Ends the user's sessions in the tenant immediately. */
   suspendTenantUser: Ask<OneUser, UserFound | UnknownUser | OwnerAbove | LastOwner>
   reactivateTenantUser: Ask<
     OneUser,
@@ -125,7 +125,7 @@ export type UserRecord = {
   readonly email: string
   readonly emailVerified: boolean
   readonly displayName: string
-  /** The tenant's own values, otherwise those of the account once the user has signed in. */
+  /** The tenant's own values, otherwise the account's values once the user has signed in. */
   readonly profile: Profile
   readonly status: UserStatus
   readonly roles: readonly string[]

@@ -30,7 +30,7 @@ export const DENIED = 'an access policy of the tenant refuses this request'
 export interface AccessPolicies {
   /** The policies of a tenant, remembered for less than a second. */
   inForce(tenantId: string): Promise<readonly AccessPolicy[]>
-  /** A signer that refuses what the policies refuse. `address` is that of the client. */
+  /** A signer that refuses what the policies refuse. `address` is the client's address. */
   guard(signer: TokenSigner, address: string | null, requestId: string | undefined): TokenSigner
   /** Writes the audit event of a refusal. */
   record(denial: RecordedDenial): Promise<void>

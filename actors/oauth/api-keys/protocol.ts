@@ -6,7 +6,7 @@ import type { ListCursor, Page } from '../../domain/paging.js'
 import { PERSON_SCOPES, type Scope, TENANT_SCOPES } from '../../domain/scopes.js'
 
 /**
- * The scopes that a key may have: those of tenant APIs that need neither a person nor an agent. The scopes of the
+ * The scopes that a key may have: scopes of tenant APIs that need neither a person nor an agent. The scopes of the
  * deployment are never among them.
  */
 export const API_KEY_SCOPES: readonly Scope[] = TENANT_SCOPES.filter(
@@ -106,7 +106,7 @@ export type ApiKeyRefused =
   | NotATenantToken
   | ScopesBeyondCaller
   | LifetimeTooLong
-  /** Not a network in CIDR notation, or outside those of the key of the caller. */
+  /** Not a network in CIDR notation, or outside the networks of the caller's key. */
   | { readonly tag: 'address_refused'; readonly index: number; readonly detail: string }
 export type ApiKeysFull = { readonly tag: 'full'; readonly most: number }
 

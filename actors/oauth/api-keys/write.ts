@@ -160,7 +160,7 @@ function addressFault(
     }
     const outer = parent?.allowedAddresses ?? []
     if (outer.length > 0 && !outer.some((network) => networkContains(network, address)))
-      return { tag: 'address_refused', index, detail: 'must lie within those of your own key' }
+      return { tag: 'address_refused', index, detail: 'must lie within the networks of your key' }
   }
   return undefined
 }

@@ -22,7 +22,7 @@ const CODE_BYTES = 32
 export type Granting = {
   readonly session: BrowserSession
   readonly scopes: readonly string[]
-  /** The scopes that need consent: the requested ones, and those of individually requested claims. */
+  /** The scopes that need consent: the requested ones, and scopes of individually requested claims. */
   readonly consented: readonly string[]
   readonly audience: readonly string[]
   /** The API resources among the audience. Empty for other audiences. */

@@ -250,7 +250,7 @@ export async function demandedPerson(
     : { fault: 'the hints name different users' }
 }
 
-/** The audience of the token: that of the API resources alone, otherwise with the issuer where it is needed. */
+/** The audience of the token: the API resources alone, otherwise with the issuer where it is needed. */
 function grantedAudience(
   { client, request }: PendingRequest,
   { audience, resources, scopes }: Pick<Granting, 'audience' | 'resources' | 'scopes'>,

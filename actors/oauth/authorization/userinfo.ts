@@ -90,7 +90,7 @@ export async function getUserinfo(
 
 /**
  * Individually requested claims are returned to a token with all scopes of the grant. A downscoped
- * token, which may have been passed on (RFC 8693), gets only the claims of its own scopes.
+ * token, which may have been passed on (RFC 8693), gets only the claims of its scopes.
  */
 function namedIn({ claims, granted, held }: ClaimedGrant, scopes: readonly string[]) {
   const whole = granted.every((scope) => !held.includes(scope) || scopes.includes(scope))

@@ -29,8 +29,8 @@ export const clientRegistrationActor = defineActor<
 >({
   address: clientRegistration,
   asks: { tenants, tokens },
-  // Few at once beside those that wait for a document: registrations queue here, where the queue is bounded, and not
-  // for a connection.
+  // Few run concurrently, besides those that wait for a document: registrations queue here, where the queue is bounded,
+  // and not for a connection.
   mailbox: { capacity: 512, inflightMax: 8 + FETCHING_MAX },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },

@@ -1,4 +1,4 @@
-/** The current scopes of the creator of an initial access token, which bound those of its clients. */
+/** The current scopes of the creator of an initial access token, which bound the scopes of its clients. */
 import { highestRole } from '../../domain/scopes.js'
 import { findAgentCreator, type TokenCreator } from '../../../storage/oauth/client-registration.js'
 import { findApplication } from '../../../storage/oauth/applications.js'

@@ -26,7 +26,7 @@ export type ConsoleClientNeeds = {
   readonly issuer: string
 }
 
-/** The id of the console's application in the tenant. Its members are those of this build. */
+/** The id of the console's application in the tenant. This build determines its members. */
 export async function provideConsoleClient(
   { database, clock, random, issuer }: ConsoleClientNeeds,
   tenantId: string,

@@ -37,7 +37,7 @@ const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const KEYS_MAX = 10
 const AUDIENCE_LENGTH_MAX = 512
 
-/** True if all scopes are those of this service, so that no API resource has to be looked up. */
+/** True if all scopes belong to this service, so that no API resource has to be looked up. */
 export function areOwnScopes({ scopes = [] }: Pick<ApplicationDraft, 'scopes'>): boolean {
   return scopes.every((scope) => KNOWN_SCOPES.has(scope))
 }

@@ -139,7 +139,7 @@ export const showCredentialOffer: Handling<'showCredentialOffer'> = async (
   }
 }
 
-/** True if the URL is that of the offer's issuer. The page belongs to no issuer. */
+/** True if the URL belongs to the offer's issuer. The page belongs to no issuer. */
 function isOfIssuer(
   { baseUrl, rootTenantSlug }: IssuanceTools,
   { issuer }: CredentialOfferRow,

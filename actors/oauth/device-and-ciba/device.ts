@@ -293,7 +293,7 @@ type GuessSettings = {
  * See actors/platform/attempts.ts. If the backend is unavailable, codes are refused.
  *
  * Runs `check` for one code. `check` calls `wrong` if the code does not exist. A correct code only
- * takes back its own count, so that an attacker cannot reset the counter with codes of their own.
+ * takes back its own count, so that attackers cannot reset the counter with their own codes.
  * @throws CoordinationUnavailable if guesses cannot be counted, and what `check` throws.
  */
 function countGuess<Outcome>(

@@ -116,7 +116,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
   }
 }
 
-/** The same members and those of OpenID Connect Discovery section 3. */
+/** The same members and the members of OpenID Connect Discovery section 3. */
 export function openidConfiguration(facts: IssuerFacts): Metadata {
   return {
     ...authorizationServer(facts),

@@ -29,7 +29,7 @@ export type SigningKeysProtocol = {
 /** The NOTIFY channel for changed signing keys. */
 export const SIGNING_KEYS_CHANNEL = 'svc_signing_keys'
 
-/** Algorithms of our own signatures. Discovery lists exactly these. */
+/** Algorithms of our signatures. Discovery lists exactly these. */
 export const SIGNING_ALGORITHMS = ['ES256', 'EdDSA'] as const
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number]
 
@@ -81,7 +81,7 @@ export type RotateKeys = {
   /** Default: both. */
   readonly algorithm?: SigningAlgorithm | undefined
   /**
-   * The current key is compromised and withdrawn at once. All of its tokens become invalid, and the
+   * The current key is compromised and withdrawn immediately. All of its tokens become invalid, and the
    * next key is used even if verifiers could not fetch it yet.
    */
   readonly compromised: boolean

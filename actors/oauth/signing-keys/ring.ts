@@ -17,8 +17,8 @@ export const KEY_SET_MAX_AGE_SECS = 300
 /** Limit of cached headers. Token types come from our own code and are few. */
 const HEADERS_MAX = 16
 /**
- * Holds the claims and then the signing input of one token, because both are used at once: a buffer for each would
- * cost a token about 1 microsecond and garbage. Longer tokens get buffers of their own.
+ * Holds the claims and then the signing input of one token, because both are in use at the same time: a buffer for each
+ * would cost a token about 1 microsecond and garbage. Longer tokens get separate buffers.
  */
 const scratch = Buffer.allocUnsafeSlow(16 * 1024)
 /** UTF-8 has at most 3 bytes for a UTF-16 code unit. */

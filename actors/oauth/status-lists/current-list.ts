@@ -1,4 +1,4 @@
-/** The present token of a status list: stored, or compared with what it lists and signed anew. */
+/** The present token of a status list: stored, or compared with what it lists and signed again. */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'

@@ -52,7 +52,7 @@ export type TokensNeeds = {
   readonly refreshFamilyCache?: RefreshFamilyCacheSettings | undefined
   /** The tenant of a request by a client that its metadata document identifies. */
   readonly tenants: ActorRef<TenantsProtocol>
-  /** Clients that are identified by their metadata documents. Absent if there are none. */
+  /** Clients that are identified by their metadata documents. Absent without such clients. */
   readonly documented?: {
     readonly tenancy: TenancySettings
     readonly metadataClients: MetadataClients

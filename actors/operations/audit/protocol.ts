@@ -65,7 +65,7 @@ export type AuditVerified = {
   /** Number of valid events, up to the first invalid one. */
   readonly events: number
   readonly afterSequence: number
-  /** Sequence and hash of the last valid event. Null when there is none. */
+  /** Sequence and hash of the last valid event, or null. */
   readonly last: { readonly sequence: number; readonly hash: string } | null
   readonly broken: { readonly sequence: number; readonly reason: string } | null
   /** Where to continue. Null at the end of the chain or at a break. */

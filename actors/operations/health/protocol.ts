@@ -42,7 +42,7 @@ export type ActorReport = {
   readonly running: number
   /** Most messages that may wait. */
   readonly capacity: number
-  /** Most messages that run at once. */
+  /** Most messages that run concurrently. */
   readonly runningMax: number
   /** Counts since the start of the process. */
   readonly accepted: number

@@ -1,5 +1,5 @@
 /**
- * Mail transports: SMTP, or the log outside production. Each message uses a connection of its own,
+ * Mail transports: SMTP, or the log outside production. Each message uses a separate connection,
  * and every wait is bounded. Responses of the server are not stored, because they may quote the
  * message.
  */

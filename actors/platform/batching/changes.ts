@@ -1,4 +1,4 @@
-/** The kinds of changes that share commits (group-commit.ts), and how those of one kind share a statement. */
+/** The kinds of changes that share commits (group-commit.ts), and how changes of one kind share a statement. */
 import { appending, type NewEvent, type OutboxEvent } from '../../../storage/platform/outbox.js'
 import type { Statement, Transaction } from '../../../storage/platform/sql.js'
 
@@ -117,7 +117,7 @@ export function kindsOf<Kind extends AnyChange['kind']>(
 export class Stated {
   readonly tenantId: string
   readonly competitions: readonly Competition[]
-  /** Of the competitions, in their order, and then those of unconditional changes. */
+  /** Of the competitions, in their order, and then of unconditional changes. */
   readonly statements: readonly Statement[]
   /** Events of unconditional changes. */
   readonly events: readonly OutboxEvent[]

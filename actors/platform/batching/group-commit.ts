@@ -126,8 +126,8 @@ class WaitingChanges implements GroupCommit {
   }
 
   /**
-   * Commits the changes of several tenants together. If that fails, the tenants with statements of their own commit apart,
-   * and the other ones together, by halves when they are the reason.
+   * Commits the changes of several tenants together. If that fails, tenants with their own statements commit
+   * separately, and the others together, by halves if they are the reason.
    * @param ended runs after the first attempt.
    */
   async #commitShared(parts: readonly Part[], ended: () => void): Promise<void> {
@@ -214,7 +214,7 @@ class WaitingChanges implements GroupCommit {
     this.#shared += 1
     const parts = this.#nextParts()
     if (parts.length === 0) {
-      // A tenant took its changes into a commit of its own in the same tick.
+      // A tenant took its changes into a separate commit in the same tick.
       this.#running -= 1
       this.#shared -= 1
       return
@@ -305,7 +305,7 @@ async function commitBatch(
   const unconditional = stated.statements.slice(stated.competitions.length)
   const results = await transaction(async (tx) => {
     const found = new Map<AnyChange, unknown>()
-    // The work can run again, so it adds to a list of its own.
+    // The work can run again, so it adds to a new list.
     const all = [...stated.events]
     const decide = async () => {
       for (const competition of stated.competitions) {

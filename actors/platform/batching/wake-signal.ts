@@ -1,4 +1,4 @@
-/** Wakes sleepers. A signal without a sleeper is kept, and the next sleep returns at once. */
+/** Wakes sleepers. A signal without a sleeper is kept, and the next sleep returns immediately. */
 export class WakeSignal {
   readonly #sleepers = new Set<() => void>()
   #attempt = false

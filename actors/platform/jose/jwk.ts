@@ -1,4 +1,4 @@
-/** Exports our public keys as JWKs and strictly imports those of others (RFC 7517, RFC 8037). */
+/** Exports our public keys as JWKs and strictly imports foreign ones (RFC 7517, RFC 8037). */
 import { createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import type { PublicJwk, SigningAlgorithm } from '../../oauth/signing-keys/protocol.js'
 
@@ -57,7 +57,7 @@ export function thumbprint({ kty, crv, x, y }: PublicJwk): string {
   return createHash('sha256').update(JSON.stringify(required)).digest('base64url')
 }
 
-/** The JWK of one of our own key pairs. */
+/** The JWK of one of our key pairs. */
 export function publicJwkOf(key: KeyObject): PublicJwk {
   const { kty, crv, x, y } = key.export({ format: 'jwk' })
   if (kty === 'EC' && crv === 'P-256' && x !== undefined && y !== undefined) {

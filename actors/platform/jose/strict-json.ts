@@ -66,7 +66,7 @@ function hasUniqueMembers(text: string, depthMax: number): boolean {
   return true
 }
 
-/** The index of the closing quote, or the last index if there is none. */
+/** The index of the closing quote, or the last index. */
 function endOfString(text: string, start: number): number {
   let at = start + 1
   for (; at < text.length; at += 1) {

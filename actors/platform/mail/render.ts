@@ -64,7 +64,7 @@ export type MessageHeader = {
   readonly uiLocales?: string | null | undefined
   /** Accept-Language, as sent. */
   readonly languages?: string | undefined
-  /** The tenant's language, if none of the requested ones is available; null: that of `[i18n]`. */
+  /** The tenant's language, if none of the requested ones is available; null: the default of `[i18n]`. */
   readonly locale?: Locale | null | undefined
 }
 

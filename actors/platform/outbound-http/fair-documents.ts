@@ -1,6 +1,6 @@
 /**
  * Documents of other parties that tenants name. A host that never answers holds a place of the actor that waits for it,
- * so a tenant holds few of them, and what is beyond its share fails at once.
+ * so a tenant holds few of them, and requests beyond its share fail immediately.
  */
 import {
   FairShare,

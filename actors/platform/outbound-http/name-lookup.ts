@@ -34,7 +34,7 @@ const ADDRESSES_MAX = 32
 export const LOOKUPS_IN_USE = 'SVC_LOOKUPS_IN_USE'
 
 export type NameLookupOptions = {
-  /** Name servers, as `dns.setServers` takes them. Default: those of the system. */
+  /** Name servers, as `dns.setServers` takes them. Default: the name servers of the system. */
   readonly servers?: readonly string[] | undefined
   /** Concurrent look-ups per tenant. Default 16. */
   readonly perTenantMax?: number | undefined
@@ -117,7 +117,7 @@ async function query(
   }
 }
 
-/** Maps codes of c-ares to those of `getaddrinfo`, for failures.ts. */
+/** Maps codes of c-ares to codes of `getaddrinfo`, for failures.ts. */
 const CODES: Readonly<Record<string, string>> = {
   ENOTFOUND: 'ENOTFOUND',
   ENODATA: 'ENOTFOUND',

@@ -1,6 +1,6 @@
 /**
  * Places for requests that wait for a document of another party. A host that never answers holds the places of the
- * actors that wait for it, so the hosts of one site hold few, and what is beyond them fails at once.
+ * actors that wait for it, so the hosts of one site hold few, and further requests fail immediately.
  */
 import { isIP } from 'node:net'
 import { FairShare, inPlace } from '../../../runtime/kernel/fairness/fair-share.js'

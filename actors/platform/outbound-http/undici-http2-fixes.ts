@@ -11,7 +11,7 @@
  *   fix writes every request with a body like a POST.
  * - Abort. undici closes an aborted stream as if it were complete, and a piped request body destroys it
  *   before node:http2 has reset it. Then node:http2 produces empty DATA frames without end, in memory.
- *   The fix resets the stream at once.
+ *   The fix resets the stream immediately.
  * - Suspect connections. After an abort without response, or ENHANCE_YOUR_CALM, the connection takes no
  *   more requests: it may hang, and node:http2 refuses all its streams after too many large headers.
  * - GOAWAY and refused streams. The connection takes no more requests, and running ones complete (RFC 9113

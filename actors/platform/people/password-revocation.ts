@@ -32,7 +32,7 @@ export async function revokeForPassword(
 ): Promise<void> {
   await endAccountSessions(tx, accountId, exceptId, reason, now)
   const delegations = await endDelegations(tx, { tenantId: null, accountId }, reason, now)
-  // Each event names the user by the subject of its own tenant.
+  // Each event names the user by the subject in its tenant.
   const by = ({ subject }: { subject: string }) => byBrowser(subject, address, requestId)
   appendEvents(tx, delegationsRevoked(random, delegations, by))
 }

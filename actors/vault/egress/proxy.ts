@@ -148,7 +148,7 @@ class Share {
   }
 
   /**
-   * The result of a wait, which ends at once when the call is given up.
+   * The result of a wait, which ends immediately when the call is given up.
    * @param discard takes a result that comes too late.
    * @throws {GivenUp}
    */

@@ -34,7 +34,7 @@ export type SignCertificate = {
   readonly validitySecs: number | null
   /** The OpenSSH public key of the caller; null generates a key pair. */
   readonly publicKey: string | null
-  /** CIDR networks; empty for those of the authority. */
+  /** CIDR networks; empty for the networks of the authority. */
   readonly sourceAddresses: readonly string[]
   readonly forceCommand: string | null
 }

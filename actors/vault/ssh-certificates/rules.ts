@@ -52,8 +52,8 @@ export function judgeRequest(
 }
 
 /**
- * The source addresses of a certificate: the requested ones, which must lie within those of the
- * authority's metadata. Undefined when they do not.
+ * The source addresses of a certificate: the requested ones, which must lie within the networks of the authority's
+ * metadata. Undefined when they do not.
  */
 export function sourcesWithin(
   authority: readonly string[],

@@ -288,7 +288,7 @@ async function store(
     })
     if (outcome === 'kept') return { tag: 'token', accessToken, expiresAt, scope }
     if (outcome === 'gone') return { tag: 'gone' }
-    // The stored secret differs: rotated, or the same secret sealed anew with another data key.
+    // The stored secret differs: rotated, or the same secret sealed again with another data key.
     const stored = await sealer.open(tenantId, secretContext, outcome)
     const same = Buffer.compare(stored, document) === 0
     stored.fill(0)

@@ -53,7 +53,7 @@ export const vaultSettings = section(
         'Host name to IP address; the address is still checked. Not allowed in production.',
       ),
     egress_dns_servers: nameServers().describe(
-      'DNS servers for host names that callers choose. Empty for those of the system.',
+      'DNS servers for host names that callers choose. Empty: the servers of the system.',
     ),
     lookups_per_tenant_max: count(16, 1, 512).describe(
       'Concurrent name look-ups per tenant and thread. Others wait.',

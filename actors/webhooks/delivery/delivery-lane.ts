@@ -131,7 +131,7 @@ export class DeliveryLane {
     this.#failingSince = lane.failingSince
   }
 
-  /** Ends the lane at once. Attempts that run are not counted, and are repeated in the next turn. */
+  /** Ends the lane immediately. Attempts that run are not counted, and are repeated in the next turn. */
   giveUp(): boolean {
     if (this.#givenUp.signal.aborted) return false
     this.#ended = true

@@ -1,7 +1,7 @@
 /**
- * The due deliveries of one lane that this process knows: those of the last read of the database, and those that it
- * created since. A created delivery needs no read, and must not be queued twice: a read that ended while the delivery
- * was created may have returned it.
+ * The due deliveries of one lane that this process knows: from the last read of the database, and created here since. A
+ * created delivery needs no read, and must not be queued twice: a read that ended while the delivery was created may
+ * have returned it.
  */
 import type { DueDelivery } from '../../../storage/webhooks/deliveries.js'
 

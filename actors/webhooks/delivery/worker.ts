@@ -1,4 +1,4 @@
-/** Signs and sends webhooks on a thread of its own, so that no other thread holds unsealed secrets. */
+/** Signs and sends webhooks on a dedicated thread, so that no other thread holds unsealed secrets. */
 import { defineWorker } from '../../../runtime/kernel/worker.js'
 import type { DeliveryRunner } from './delivery-loop.js'
 

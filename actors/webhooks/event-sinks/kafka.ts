@@ -16,7 +16,7 @@ const BYTES_MAX = 512 * 1024
 /** All replicas that are in sync have the events before the broker confirms them (`acks = all`). */
 const ALL_REPLICAS = -1
 
-/** The sink `kafka` of these settings. The operator names its servers, as those of the database. */
+/** The sink `kafka` of these settings. The operator names its servers, as for the database. */
 export function kafkaSink(settings: KafkaSettings): EventSink {
   return {
     name: 'kafka',
@@ -58,7 +58,7 @@ function messageOf({ id, tenantId, type, body }: SentEvent): Message {
   return { key: tenantId, value: body, headers }
 }
 
-/** The messages, divided into requests of at most `BYTES_MAX`. A larger event has a request of its own. */
+/** The messages, divided into requests of at most `BYTES_MAX`. A larger event has a separate request. */
 function requestsOf(events: readonly SentEvent[]): Message[][] {
   const requests: Message[][] = []
   let bytes = Number.POSITIVE_INFINITY

@@ -11,7 +11,7 @@ const ACK_TIMEOUT_MS = 5_000
 const PING_INTERVAL_MS = 10_000
 const PINGS_MAX = 2
 
-/** The sink `nats` of these settings. The operator names its servers, as those of the database. */
+/** The sink `nats` of these settings. The operator names its servers, as for the database. */
 export function natsSink(settings: NatsSettings): EventSink {
   return {
     name: 'nats',

@@ -1,8 +1,8 @@
 /**
  * Sends numbered events to message brokers (docs/guides/operations/event-sinks.md). The events of a tenant are sent in
- * their order, those of different tenants side by side, and brokers do not wait for each other. The cursor moves after the broker has confirmed an event, so a
- * killed process leads to a repetition and never to a loss. All state is in the database: any number of processes can run
- * the worker, and the lease of a tenant belongs to one of them.
+ * their order, events of different tenants in parallel, and brokers do not wait for each other. The cursor moves after
+ * the broker has confirmed an event, so a killed process leads to a repetition and never to a loss. All state is in the
+ * database: any number of processes can run the worker, and the lease of a tenant belongs to one of them.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Registry } from 'prom-client'

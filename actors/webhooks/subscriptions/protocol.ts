@@ -19,7 +19,7 @@ export type WebhooksProtocol = {
   replaceWebhook: Ask<ReplaceWebhook, WebhookReplaced | WebhookInvalid | WebhookUnknown>
   deleteWebhook: Ask<RemoveWebhook, WebhookRemoved | WebhookUnknown>
   rotateWebhookSecret: Ask<RotateSecret, SecretRotated | WebhookInvalid | WebhookUnknown>
-  /** Makes one attempt at once, even for an inactive subscription. */
+  /** Makes one attempt immediately, even for an inactive subscription. */
   testWebhook: Ask<TestWebhook, WebhookTested | WebhookUnknown | WebhooksBusy | IdempotencyRefused>
   listWebhookDeliveries: Ask<ListDeliveries, DeliveriesListed | WebhookUnknown>
   replayWebhookDelivery: Ask<ReplayDelivery, DeliveryReplayed | ReplayRefused | WebhookUnknown>

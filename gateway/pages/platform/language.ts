@@ -44,7 +44,7 @@ export type BrowserLanguages = {
 
 /**
  * `ui_locales` first (OpenID Connect Core section 3.1.2.1), then Accept-Language, then the tenant's own,
- * then that of `[i18n]`. A string is Accept-Language with the defaults of `[i18n]`.
+ * then the default of `[i18n]`. A string is Accept-Language with the defaults of `[i18n]`.
  */
 export function chooseLanguage(
   uiLocales: string | null | undefined,

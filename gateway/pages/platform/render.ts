@@ -113,12 +113,12 @@ function withNames(words: string, names: Names): string {
 /** Controls that use a script: password fields, recovery codes, forms that are sent once. */
 const CONTROLS = / (?:data-(?:reveal|codes)[ =]|data-once>|class="answers")/
 
-/** The page on which a tenant may have texts of its own. */
+/** The page on which a tenant may have its own texts. */
 const SIGN_IN_PAGE = 'login'
 
 const segments = new Intl.Segmenter()
 
-/** The letter and class of a tenant's monogram. A colour of its own takes precedence. */
+/** The letter and class of a tenant's monogram. The tenant's colour takes precedence. */
 export function monogramOf({ id, name, color }: Pick<Branding, 'id' | 'name' | 'color'>) {
   const [first] = segments.segment(name.trim())
   return {
@@ -199,7 +199,7 @@ export function renderPage(
 /** The frame of the documentation: title, stylesheet and navigation. */
 export type DocsFrame = {
   readonly title: string
-  /** Path of its stylesheet, besides that of the hosted pages. */
+  /** Path of its stylesheet, besides the hosted pages' stylesheet. */
   readonly style: string
   readonly groups: readonly {
     readonly title: string

@@ -1,6 +1,6 @@
 /**
  * The stylesheet of the hosted pages, and the colours of a tenant. The content security policy allows no inline
- * styles, so the colours are a stylesheet of their own.
+ * styles, so the colours are a separate stylesheet.
  */
 import { createHash } from 'node:crypto'
 import { readFileSync } from 'node:fs'

@@ -170,7 +170,7 @@ export const completion = {
     .string()
     .max(128)
     .optional()
-    .meta({ description: 'If sent, it must equal that of the start response' }),
+    .meta({ description: 'If sent, it must equal the value in the start response' }),
 }
 
 export const RegistrationComplete = z.object(completion).meta({ id: 'AgentRegistrationComplete' })

@@ -37,7 +37,7 @@ const startRegistration = route(agents, 'startAgentRegistration', {
   summary: 'Start the registration of an agent',
   description:
     'Returns a proof-of-work challenge for a valid key ownership proof. The tenant is the one of ' +
-    'tenant_id or tenant_slug, else that of the host, else the control plane. The ownership proof ' +
+    'tenant_id or tenant_slug, else the tenant of the host, else the control plane. The ownership proof ' +
     'signs the UUID of the tenant.',
   tags: TAGS,
   exposure: 'public',

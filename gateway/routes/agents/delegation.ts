@@ -123,7 +123,7 @@ const agentRoutes: readonly Route[] = [
     summary: 'Request a delegation from a person',
     description:
       'The agent shows the user code and the link to the person and polls with the device code. ' +
-      'The person grants those of the requested scopes that they hold.',
+      'The person grants the requested scopes that they hold.',
     tags: TAGS,
     exposure: 'public',
     security: directAgent,
@@ -233,8 +233,8 @@ const pageRoutes: readonly Route[] = [
     operationId: 'showDelegation',
     summary: 'Page on which a person approves or denies a delegation',
     description:
-      'Returns 404 for an unknown code, with a form to type it again, and 410 for an expired or decided request, both before any ' +
-      'sign-in. The person who decided sees the outcome.',
+      'Returns 404 for an unknown code, with a form to type it again, and 410 for an expired or decided request, ' +
+      'both before any sign-in. The person who decided sees the outcome.',
     params: UserCode,
     query: z.object({
       complete: z.string().max(16).optional(),

@@ -181,8 +181,8 @@ export const settlementRoutes: readonly Route[] = [
     ...writing,
     path: `${AT}/subscriptions/{id}/cancel`,
     operationId: 'cancelSubscription',
-    summary: 'Cancel a subscription at the end of its period or at once',
-    description: 'At once: unpaid payment pages of the subscription are closed, too.',
+    summary: 'Cancel a subscription at the end of its period or immediately',
+    description: 'An immediate cancellation also closes unpaid payment pages of the subscription.',
     params: named,
     body: json(
       z.object({ at_period_end: z.boolean().default(true) }).meta({ id: 'CancelSubscription' }),
@@ -251,7 +251,8 @@ export const settlementRoutes: readonly Route[] = [
     path: `${AT}/payouts`,
     operationId: 'createPayout',
     summary: 'Create a payout of the available balance',
-    description: 'The payout is submitted at once. An event reports whether it was paid or failed.',
+    description:
+      'The payout is submitted immediately. An event reports whether it was paid or failed.',
     idempotent: true,
     body: json(
       z

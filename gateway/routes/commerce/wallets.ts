@@ -66,7 +66,7 @@ const not_provisioned = problem(404, 'not-found', {
 })
 const managerRefusals = {
   own_wallet: problem(403, 'policy-denied', {
-    detail: 'An agent cannot widen the policy of its own wallet.',
+    detail: 'An agent cannot widen the policy of its wallet.',
   }),
   step_up: stepUpNeeded,
 }
@@ -249,7 +249,7 @@ export const walletRoutes: readonly Route[] = [
     operationId: 'freezeWallet',
     summary: 'Freeze a wallet: it signs nothing until it is unfrozen',
     description:
-      'In force at once in every process. What was signed before stays valid on the chain. Idempotent.',
+      'In force immediately in every process. What was signed before stays valid on the chain. Idempotent.',
     params: AgentPath,
     message: (request) => ({ caller: callerOf(request), agentId: request.params.agent_id }),
     replies: { found, unknown_agent, not_provisioned },

@@ -131,7 +131,7 @@ export const organizationMemberRoutes: readonly Route[] = [
     description:
       'An invited person becomes a member with their first sign-in at an environment of the organization, ' +
       'with an account of that address, once verified. The response does not reveal whether there is ' +
-      'such an account. An agent becomes a member at once.',
+      'such an account. An agent becomes a member immediately.',
     idempotent: true,
     params: OrganizationId,
     body: json(AddMember),

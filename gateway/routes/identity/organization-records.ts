@@ -97,7 +97,7 @@ export const organizationRecordRoutes: readonly Route[] = [
     path: ORGANIZATION,
     operationId: 'updateOrganization',
     summary: 'Update the name or the support contact of an organization',
-    description: `${ACCESS} Tenants without their own contact show that of the organization.`,
+    description: `${ACCESS} Tenants without their own contact show the contact of the organization.`,
     tags,
     exposure: 'public',
     security: managers,

@@ -82,7 +82,7 @@ export const Member = z
       .meta({
         description:
           'The tenant user of this person in the organization’s oldest environment; absent ' +
-          'if there is none',
+          'if the person is no user there',
       }),
     agent_id: z.uuid().optional(),
     email: z.string().optional(),

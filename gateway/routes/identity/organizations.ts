@@ -154,7 +154,7 @@ export const organizationRoutes: readonly Route[] = [
     operationId: 'issueOrganizationToken',
     summary: 'Issue a token bound to one organization',
     description:
-      "Its scopes are those of both the caller's role and its token, never org:create. It has the claim " +
+      "Its scopes are the scopes that both the caller's role and its token have, never org:create. It has the claim " +
       'organization_id. It is bound to the DPoP key of the request token, if that one is bound. That ' +
       'of a user is valid for the control plane (org:read, tenant:manage) and expires with the token it is ' +
       'asked with.',

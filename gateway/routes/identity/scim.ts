@@ -43,7 +43,7 @@ export const scimRoutes: readonly Route[] = [
     path: USERS,
     operationId: 'listScimUsers',
     summary: 'List or filter the users of the tenant',
-    description: 'Removed users are not listed. The order is that of their creation.',
+    description: 'Removed users are not listed. They are ordered by creation.',
     query: ListQuery,
     message: (request) => ({
       caller: callerOf(request),
@@ -78,8 +78,8 @@ export const scimRoutes: readonly Route[] = [
     operationId: 'createScimUser',
     summary: 'Provision a user',
     description:
-      'The user is pre-provisioned if the address is in a domain that the tenant verified, or, in a sandbox, under a ' +
-      'reserved name such as .test. Otherwise the owner of the address gets an invitation.',
+      'The user is pre-provisioned if the address is in a domain that the tenant verified, or, in a sandbox, under ' +
+      'a reserved name such as .test. Otherwise the owner of the address gets an invitation.',
     query: AttributesQuery,
     body: userBody,
     capabilities: ['scim'],
@@ -135,7 +135,7 @@ export const scimRoutes: readonly Route[] = [
     operationId: 'patchScimUser',
     summary: 'Change attributes of a user',
     description:
-      'active=false suspends the user: their sessions and tokens in this tenant end at once.',
+      'active=false suspends the user: their sessions and tokens in this tenant end immediately.',
     params: UserParams,
     query: AttributesQuery,
     headers: IfMatch,
@@ -155,7 +155,7 @@ export const scimRoutes: readonly Route[] = [
     path: USER,
     operationId: 'deleteScimUser',
     summary: 'Remove a user from the tenant',
-    description: 'Their sessions and tokens in this tenant end at once.',
+    description: 'Their sessions and tokens in this tenant end immediately.',
     params: UserParams,
     headers: IfMatch,
     message: (request) => ({

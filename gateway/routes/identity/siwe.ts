@@ -30,7 +30,7 @@ const SIGNED = {
   signature: z.string().max(512).default(''),
 }
 
-/** The message to sign; or why there is none; or a redirect target if the user must sign in first. */
+/** The message to sign; or why none is composed; or a redirect target if the user must sign in first. */
 const Composed = z.object({
   message: z.string().optional().describe('ERC-4361 message, to be signed with `personal_sign`.'),
   refused: z.enum(['account', 'chain']).optional(),
@@ -100,7 +100,7 @@ export const siweRoutes: readonly Route[] = [
     operationId: 'signInWithEthereum',
     summary: 'Sign in with a signed message (ERC-4361)',
     description:
-      'The signature is that of an externally owned account (EIP-191). It proves the account that the Ethereum ' +
+      'An externally owned account signs (EIP-191). The signature proves the account that the Ethereum ' +
       'account was linked to on the account page. It creates no account.',
     body: pageForm({ flow: Flow, ...SIGNED }),
     message: (request) => ({

@@ -52,8 +52,8 @@ const PageTexts = z
   )
   .meta({
     description:
-      'Texts of the sign-in page by language, such as {"en": {"sign_in_heading": "Welcome back"}}: a heading in place of ours, ' +
-      'and a note below it. Plain text without links. Pages in another language have our texts.',
+      'Texts of the sign-in page by language, such as {"en": {"sign_in_heading": "Welcome back"}}: a heading in ' +
+      'place of ours, and a note below it. Plain text without links. Pages in another language have our texts.',
     example: { en: { sign_in_heading: 'Welcome back', sign_in_note: 'Use your work account.' } },
   })
 
@@ -88,9 +88,9 @@ const Branding = z
   .meta({
     id: 'Branding',
     description:
-      'The look of the hosted pages of the tenant. The logo is a data: URI. An uploaded logo (uploadTenantAsset) takes precedence. `links` are at the end of each page, such as ' +
-      'terms and privacy. `locale` is the language of ' +
-      'pages and mails for users whose requested languages are not available.',
+      'The look of the hosted pages of the tenant. The logo is a data: URI. An uploaded logo (uploadTenantAsset) ' +
+      'takes precedence. `links` are at the end of each page, such as terms and privacy. `locale` is the language ' +
+      'of pages and mails for users whose requested languages are not available.',
   })
 
 const lifetime = () => z.int().min(60).max(LIFETIME_SECS_MAX).optional()
@@ -313,7 +313,7 @@ export const tenantRoutes: readonly Route[] = [
     method: 'PATCH',
     path: PATH,
     operationId: 'changeTenantSettings',
-    summary: 'Update settings of the tenant; they apply in every process at once',
+    summary: 'Update settings of the tenant; they apply in every process immediately',
     description: 'Members unknown to this build are ignored.',
     tags,
     exposure: 'internal',

@@ -57,9 +57,9 @@ export const UserStatus = z.enum(['invited', 'pre_provisioned', 'active', 'suspe
  * form. Answers have it too.
  */
 export const Email = emailShape(parseEmail)
-/** To find an account: its local part may have letters, as that of an old account may. */
+/** To find an account: its local part may have letters outside of ASCII, as in old accounts. */
 export const SoughtEmail = emailShape(soughtEmail)
-/** An address as typed, which its actor reads, because it has an answer of its own to what is none. */
+/** An address as typed, which its actor reads, because it has its own answer to an invalid one. */
 export const TypedEmail = z.string().trim().max(320)
 
 function emailShape(read: (text: string) => StoredEmail | undefined) {
@@ -89,14 +89,14 @@ export const TenantUser = z
     email_verified: z.boolean().meta({ description: 'Always false while the user is invited' }),
     display_name: z.string().meta({
       description:
-        'The tenant’s own name, otherwise that of the account; for an invited user only the former',
+        'The tenant’s own name, otherwise the name of the account; for an invited user only the tenant’s name',
     }),
     given_name: z
       .string()
       .optional()
       .meta({
         description:
-          'This and the following six: the tenant’s own value, otherwise that of the account once the user has ' +
+          'This and the following six: the tenant’s own value, otherwise the account’s value once the user has ' +
           'signed in (OpenID Connect Core section 5.1)',
       }),
     family_name: z.string().optional(),
@@ -153,7 +153,7 @@ export const ChangeTenantUser = z
   .object({
     display_name: DisplayName.nullable()
       .optional()
-      .meta({ description: 'The name in this tenant; null uses that of the account again' }),
+      .meta({ description: 'The name in this tenant; null uses the name of the account again' }),
     ...ProfileSet,
     roles: z
       .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/))

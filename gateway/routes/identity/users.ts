@@ -292,7 +292,7 @@ export const userRoutes: readonly Route[] = [
     operationId: 'createTenantUser',
     summary: 'Invite a user, or provision one with a password',
     description:
-      'With a password the user is pre-provisioned and may sign in at once if the address is in a domain ' +
+      'With a password the user is pre-provisioned and may sign in immediately if the address is in a domain ' +
       'that the tenant verified, or, in a sandbox, under a reserved name such as .test. Otherwise the user is ' +
       'invited and the password is discarded, whether or not the address has an account.',
     tags,
@@ -376,8 +376,8 @@ export const userRoutes: readonly Route[] = [
     operationId: 'updateTenantUser',
     summary: 'Update name, profile claims, roles or metadata of a user in this tenant',
     description:
-      'Values of the tenant win over those of the account in this tenant only. The user cannot change them on the ' +
-      'account page; null returns the claim to the user.',
+      'Values of the tenant win over values of the account, in this tenant only. The user cannot change them on ' +
+      'the account page; null returns the claim to the user.',
     ...managed,
     body: json(ChangeTenantUser),
     message: (request) => ({
@@ -399,7 +399,7 @@ export const userRoutes: readonly Route[] = [
     method: 'DELETE',
     path: USER,
     operationId: 'removeTenantUser',
-    summary: 'Remove a user from the tenant; their sessions here end at once',
+    summary: 'Remove a user from the tenant; their sessions here end immediately',
     description:
       'The record stays, listed with status=removed. A new invitation restores the same sub.',
     ...managed,
@@ -410,7 +410,7 @@ export const userRoutes: readonly Route[] = [
     method: 'POST',
     path: `${USER}/suspend`,
     operationId: 'suspendTenantUser',
-    summary: 'Suspend a user; their sessions here end at once',
+    summary: 'Suspend a user; their sessions here end immediately',
     description: 'Repeating the request changes nothing.',
     ...managed,
     message: ofUser,
@@ -440,7 +440,7 @@ export const userRoutes: readonly Route[] = [
     operationId: 'resetTenantUserPassword',
     summary: 'Reset the password of a user: mails a link that sets a new one',
     description:
-      'The old password stops working and the sessions in this tenant end at once; sessions in other tenants stay ' +
+      'The old password stops working and the sessions in this tenant end immediately; sessions in other tenants stay ' +
       `until the link is used. ${RESET_RULE}`,
     ...managed,
     security: resetters,
@@ -453,7 +453,7 @@ export const userRoutes: readonly Route[] = [
     operationId: 'resetTenantUserFactors',
     summary: 'Reset the second factors of a user: the next sign-in enrols new ones',
     description:
-      'Passkeys, authenticator app and recovery codes are removed and the sessions in this tenant end at once; ' +
+      'Passkeys, authenticator app and recovery codes are removed and the sessions in this tenant end immediately; ' +
       'password, phone and linked identities stay. The person gets a message, with a link that sets a password ' +
       `where no other way to sign in is left. ${RESET_RULE}`,
     ...managed,
@@ -478,7 +478,7 @@ export const userRoutes: readonly Route[] = [
     method: 'DELETE',
     path: `${SESSIONS}/{session_id}`,
     operationId: 'revokeTenantUserSession',
-    summary: 'Sign a user out of one browser; tokens of that sign-in end at once',
+    summary: 'Sign a user out of one browser; tokens of that sign-in end immediately',
     ...managed,
     params: UserParams.extend({ session_id: z.string().max(64) }),
     message: (request) => ({

@@ -58,9 +58,9 @@ export const accessPolicyRoutes: readonly Route[] = [
       create: {
         summary: 'Create an access policy',
         description:
-          'Every policy that applies to a request must permit it. A refusal is access_denied at /oauth/authorize and 403 ' +
-          'policy_denied elsewhere, and is audited as auth.policy.denied. Policies do not apply to tokens that exist ' +
-          'already, nor to API keys, which have allowed_addresses of their own.',
+          'Every policy that applies to a request must permit it. A refusal is access_denied at /oauth/authorize ' +
+          'and 403 policy_denied elsewhere, and is audited as auth.policy.denied. Policies do not apply to tokens ' +
+          'that exist already, nor to API keys, which have their own allowed_addresses.',
       },
       update: {
         description: 'Members that are absent stay unchanged. In force within a second everywhere.',

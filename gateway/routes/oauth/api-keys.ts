@@ -58,11 +58,11 @@ const CreateApiKey = z
     name: DisplayName,
     scopes: Scopes.min(1)
       .max(API_KEY_SCOPES.length)
-      .meta({ description: 'A subset of those of the token' }),
+      .meta({ description: 'A subset of the scopes of the token' }),
     expires_in_secs: lifetime.optional().meta({
       description:
-        'At most api_keys.max_lifetime_secs; default api_keys.default_lifetime_secs. A key made with a key ends with it ' +
-        'at the latest.',
+        'At most api_keys.max_lifetime_secs; default api_keys.default_lifetime_secs. A key made with a key ends ' +
+        'with it at the latest.',
     }),
     allowed_addresses: z
       .array(z.string().max(64))
@@ -135,9 +135,9 @@ export const apiKeyRoutes: readonly Route[] = [
     operationId: 'createApiKey',
     summary: 'Create an API key',
     description:
-      'A bearer token for the APIs of the tenant. Its scopes are a subset of those of the creating token. It ends with ' +
-      'its creator, and never has more scopes than its creator has now. A key may make keys that have no more than ' +
-      'itself: they are deleted with it.',
+      'A bearer token for the APIs of the tenant. Its scopes are a subset of the scopes of the creating token. It ' +
+      'ends with its creator, and never has more scopes than its creator has now. A key may make keys that have no ' +
+      'more than itself: they are deleted with it.',
     tags,
     exposure: 'public',
     security: applicationManagers,
@@ -192,8 +192,8 @@ export const apiKeyRoutes: readonly Route[] = [
     operationId: 'rotateApiKey',
     summary: 'Replace the secret of an API key',
     description:
-      'The present secret stays valid for overlap_secs. A secret from before it ends at once. The token needs every scope ' +
-      'of the key, because it gets the new secret. A key rotates itself and the keys that it made.',
+      'The present secret stays valid for overlap_secs. An earlier secret ends immediately. The token needs every ' +
+      'scope of the key, because it gets the new secret. A key rotates itself and the keys that it made.',
     tags,
     exposure: 'public',
     security: applicationManagers,

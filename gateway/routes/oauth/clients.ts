@@ -186,8 +186,8 @@ export const applicationRoutes: readonly Route[] = [
     operationId: 'createApplication',
     summary: 'Create an application',
     description:
-      'Needs a direct agent token of the tenant, or the token of an administrator in the console. The client_secret ' +
-      'is returned once.',
+      'Needs a direct agent token of the tenant, or the token of an administrator in the console. The ' +
+      'client_secret is returned once.',
     tags,
     exposure: 'public',
     security: {
@@ -295,7 +295,7 @@ export const applicationRoutes: readonly Route[] = [
     operationId: 'rotateApplicationSecret',
     summary: 'Rotate the client secret of an application',
     description:
-      'The previous secrets expire at once, or after overlap_secs, so that instances of the ' +
+      'The previous secrets expire immediately, or after overlap_secs, so that instances of the ' +
       'application can be updated one by one.',
     tags,
     exposure: 'public',

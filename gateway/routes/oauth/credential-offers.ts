@@ -30,7 +30,7 @@ const CreateOffer = z
     credential_configuration_id: ConfigurationId,
     user_id: idText().optional().meta({
       description:
-        'The user that the credential is about. AgentDelegation takes that of the delegation.',
+        'The user that the credential is about. AgentDelegation takes the user of the delegation.',
     }),
     delegation_id: idText().optional().meta({ description: 'For AgentDelegation only.' }),
     grant: Grant.default('pre-authorized_code'),

@@ -52,7 +52,7 @@ const Actor = z
     waiting: z.int().meta({ description: 'Messages in the mailbox' }),
     running: z.int().meta({ description: 'Messages that have begun' }),
     capacity: z.int().meta({ description: 'Most messages that may wait' }),
-    running_max: z.int().meta({ description: 'Most messages that run at once' }),
+    running_max: z.int().meta({ description: 'Most messages that run concurrently' }),
     accepted: z.int().meta({ description: 'Messages since the start of the process' }),
     completed: z.int(),
     failed: z.int().meta({ description: 'Without an outcome: refused, late, cancelled or failed' }),
@@ -101,8 +101,8 @@ export const healthRoutes: readonly Route[] = [
     operationId: 'healthRequest',
     summary: 'The request as the service sees it behind its proxies',
     description:
-      'For `svc doctor`, which writes a ticket that is valid for one minute into the coordination backend and sends ' +
-      'it in svc-doctor. Without a valid ticket the answer is 404.',
+      'For `svc doctor`, which writes a ticket that is valid for one minute into the coordination backend and ' +
+      'sends it in svc-doctor. Without a valid ticket the answer is 404.',
     headers: z.object({
       'svc-doctor': z.string().max(128).optional(),
       'x-forwarded-for': field(),

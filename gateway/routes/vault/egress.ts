@@ -41,7 +41,9 @@ const EgressRequest = z
       .refine((text) => !HALF_PAIR.test(text), 'Must not contain lone surrogates.')
       .optional(),
     body_base64: z.string().refine(isBase64, 'Must be base64 with padding.').optional(),
-    auth_scheme: authScheme.optional().meta({ description: 'Must equal that of the credential.' }),
+    auth_scheme: authScheme
+      .optional()
+      .meta({ description: 'Must equal the scheme of the credential.' }),
     stream: z.boolean().default(false),
   })
   .refine(({ body, body_base64 }) => body === undefined || body_base64 === undefined, {

@@ -44,7 +44,7 @@ export const CreateCredential = z
       .meta({
         description:
           'Instead of a secret, for api_key and custom: an oauth2 credential of the caller whose ' +
-          'access token the proxy injects. Its allowed_hosts must include those of this one.',
+          'access token the proxy injects. Its allowed_hosts must include the allowed_hosts of this one.',
       }),
     non_exportable: z.boolean().default(true),
     metadata: metadata.default({}),

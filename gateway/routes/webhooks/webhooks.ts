@@ -220,7 +220,7 @@ export const webhookRoutes: readonly Route[] = [
     description:
       'The suite svc-webhook-v1 signs with the new secret from now on; `webhook-signature` carries ' +
       'signatures of both while they overlap. The secret that is in force already changes nothing but ' +
-      'the end of the overlap, which it can bring nearer: a rotation to a secret of your own may be ' +
+      'the end of the overlap, which it can bring nearer: a rotation to your own secret may be ' +
       'repeated when its answer was lost.',
     tags,
     exposure: 'public',

@@ -1,4 +1,4 @@
-/** `svc apply`: makes the resources of a tenant those of a file. docs/guides/operations/apply.md. */
+/** `svc apply`: makes the resources of a tenant match a file. docs/guides/operations/apply.md. */
 import type { Command } from 'commander'
 import { httpClient } from '../../client/http.js'
 import { reasonOf } from '../../client/reasons.js'

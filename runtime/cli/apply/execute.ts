@@ -85,7 +85,7 @@ export async function execute(
       typeof value === 'string'
         ? { section: kind.section, name: change.name, id, secret: value }
         : null
-    // Stored at once, because the service returns it once.
+    // Stored immediately, because the service returns it once.
     if (secret !== null) secrets.keep(secret)
     const before = writable({ kind, record: change.record })
     const previous =

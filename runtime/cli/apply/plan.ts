@@ -1,4 +1,4 @@
-/** What `svc apply` would change: the resources of the file compared with those of the service. */
+/** What `svc apply` would change: the resources of the file compared with the service. */
 import type { HttpClient } from '../../client/http.js'
 import { type Document, InvalidFile, REFERENCE, type Wanted } from './document.js'
 import { addressOf, type Kind, KINDS, type Members } from './kinds.js'

@@ -216,7 +216,7 @@ function judgeForwarded(trusted: readonly string[], client: string, forwarded: u
           'server.trusted_proxies is set, and the request has no X-Forwarded-For',
           'let the proxy send X-Forwarded-For, or remove server.trusted_proxies',
         )
-  // Without trust the client's address is that of the proxy, which it does not write itself.
+  // Without trust the client's address is the proxy's address, which the proxy does not write.
   const hops = forwarded.split(',').map((hop) => hop.trim())
   return hops.some(
     (hop) => hop === client || hop.startsWith(`[${client}]`) || hop.startsWith(`${client}:`),

@@ -20,7 +20,7 @@ import type { Random } from '../../kernel/random.js'
 import { seededRandom } from './seeded-random.js'
 
 const AGENTS_PER_TENANT = 3
-/** Administrators beside the owner. */
+/** Administrators besides the owner. */
 const ADMINS = 3
 /** Every n-th tenant is a sandbox, has a webhook, or sells something. A shop is a sandbox. */
 const EVERY = { sandbox: 5, webhook: 5, shop: 10 } as const

@@ -76,7 +76,7 @@ export async function writeTenants(
   return { access: all.map(({ access }) => access), tenants: tenants.length, ...written }
 }
 
-/** Records the events as a service does, and numbers and chains them at once. */
+/** Records the events as a service does, and numbers and chains them immediately. */
 async function recordEvents(
   tx: Transaction,
   tenantId: string,

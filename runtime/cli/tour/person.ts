@@ -165,7 +165,7 @@ export function personSteps(browser: Browser): readonly Step[] {
       },
     ],
     [
-      'The user signs out; every token of the session ends at once',
+      'The user signs out; every token of the session ends immediately',
       async (journey) => {
         const hint = new URLSearchParams({ id_token_hint: fact(journey, 'idToken') })
         await open(journey, browser, `/oauth/end-session?${hint.toString()}`)

@@ -60,7 +60,7 @@ const controlPlaneSteps: readonly Step[] = [
     },
   ],
   [
-    'The second agent is suspended: its token is refused at once',
+    'The second agent is suspended: its token is refused immediately',
     async (journey) => {
       const own = fact(journey, 'token')
       const path = '/api/v1/agents/me'

@@ -1,6 +1,6 @@
 /**
  * `svc webhooks listen`: fetches the events of a tenant and posts each one, signed, to an address
- * that the service itself cannot reach. The requests are the same as those of a subscription. The
+ * that the service itself cannot reach. A subscription sends the same requests. The
  * secret stays the same between runs.
  */
 import { mkdirSync, readFileSync, writeFileSync } from 'node:fs'

@@ -34,7 +34,7 @@ export function timerSeconds(defaultSecs: number, min = 1) {
   return z.int().min(min).max(TIMER_SECS_MAX).default(defaultSecs)
 }
 
-/** A timer without a default of its own, from 0. The assembly computes its default from other keys. */
+/** A timer without a fixed default, from 0. The assembly computes its default from other keys. */
 export function dependentTimerSeconds() {
   return z.int().min(0).max(TIMER_SECS_MAX).register(notes, { example: 5 })
 }
@@ -47,7 +47,7 @@ export function flag(defaultValue: boolean) {
   return z.boolean().default(defaultValue)
 }
 
-/** A switch without a default of its own. The assembly computes its default from other keys. */
+/** A switch without a fixed default. The assembly computes its default from other keys. */
 export function dependentFlag() {
   return z.boolean().register(notes, { example: true })
 }

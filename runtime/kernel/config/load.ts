@@ -1,4 +1,4 @@
-/** Loads all layers into an assembly: settings with their sources, or all failures at once. */
+/** Loads all layers into an assembly: settings with their sources, or all failures. */
 import {
   type Assembly,
   type Fallback,

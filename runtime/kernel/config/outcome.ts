@@ -1,4 +1,4 @@
-/** The result of loading the configuration: values with their sources, or all failures at once. */
+/** The result of loading the configuration: values with their sources, or all failures. */
 
 /** Where a value comes from. */
 export type Source =
@@ -15,7 +15,7 @@ export type Sources = ReadonlyMap<string, Source>
 export interface Failure {
   /** The dotted key, environment variable or file with the fault. */
   readonly key: string
-  /** The faulty value as it may be printed. Absent when there is none or it must not be printed. */
+  /** The faulty value as it may be printed. Absent without a value, or if it must not be printed. */
   readonly value?: string
   readonly source: Source
   /** What is wrong: a sentence without a full stop. */

@@ -25,7 +25,7 @@ export interface GroupOptions {
 }
 
 export interface HolderOptions extends GroupOptions {
-  /** Ends the holder at once, because a key with fewer units needs them. False: it cannot end any more. */
+  /** Ends the holder immediately, because a key with fewer units needs them. False: it cannot end any more. */
   readonly giveUp?: (() => boolean) | undefined
 }
 
@@ -50,7 +50,7 @@ export interface FairShareOptions {
   readonly total: number
   /** Units in use at the same time by one key of each level, the widest level first. */
   readonly levels: readonly { readonly name: string; readonly max: number }[]
-  /** How many may wait under one key of the first level. Default 0: `acquire` refuses at once. */
+  /** How many may wait under one key of the first level. Default 0: `acquire` refuses without waiting. */
   readonly waitingPerKeyMax?: number | undefined
   /** How many may wait in all. Default: only the bound per key applies. */
   readonly waitingMax?: number | undefined
@@ -135,7 +135,8 @@ export class FairShare {
   }
 
   /**
-   * Takes units at once or refuses. A key of the first level takes them back from keys that hold twice as much.
+   * Takes units without waiting, or refuses. A key of the first level takes them back from keys that hold twice as
+   * much.
    * @param keys one per level, the widest first. Only `total` bounds an empty key.
    */
   tryAcquire(
@@ -299,7 +300,7 @@ export class FairShare {
   }
 
   /**
-   * Serves waiters: first those of keys that hold nothing, then the others, in turn. A key whose oldest waiter cannot be
+   * Serves waiters in turn, waiters of keys that hold nothing first. A key whose oldest waiter cannot be
    * served is passed over, so a key at its bound delays no other key. Within a key the order of arrival is kept.
    */
   #serve(): void {
@@ -324,8 +325,8 @@ export class FairShare {
 
 /**
  * Runs work that waits for others in a place.
- * @returns `busy` at once where no place is free, and when another key takes the place back. The work then ends in its
- * time, without a caller.
+ * @returns `busy` without waiting if no place is free, and when another key takes the place back. The work then ends in
+ * its time, without a caller.
  */
 export function inPlace<T>(
   share: FairShare,

@@ -116,7 +116,7 @@ class Work extends QueueItem {
   readonly resolve: (value: unknown) => void
   readonly reject: (error: Error) => void
   settled = false
-  /** How often it has been sent in a batch of its own. */
+  /** How often it has been sent alone in a batch. */
   alone = 0
 
   constructor(

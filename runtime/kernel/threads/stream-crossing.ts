@@ -19,7 +19,7 @@ import type { StreamTable } from './wire.js'
  * of one turn are joined up to this size.
  */
 const PIECE_BYTES = 64 * 1024
-/** Pieces of this size or more are sent as a transferred buffer of their own. */
+/** Pieces of this size or more are sent as a separate transferred buffer. */
 const ATTACH_BYTES = 8 * 1024
 /** Credit is returned in portions, not for every chunk. */
 const CREDIT_BYTES = WINDOW_BYTES / 4

@@ -30,7 +30,7 @@ export type ThreadHealth = {
   /** Part of the time since the last heartbeat in which the event loop was busy, 0 to 1. */
   readonly utilization: number
   readonly heapUsedBytes: number
-  /** Actors that the entry started besides those of the host. */
+  /** Actors that the entry started besides the host's actors. */
   readonly stats: readonly ActorStats[]
   /** Actors that failed too often within the window, and what the entry itself reports. */
   readonly unready: readonly string[]

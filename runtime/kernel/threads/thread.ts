@@ -1,5 +1,5 @@
 /**
- * Actors on a thread of their own, seen from outside. Each mailbox stays here, on the asking side:
+ * Actors on another thread, seen from outside. Each mailbox stays here, on the asking side:
  * refusals are immediate, messages that have not been started survive a crash of the thread, and at
  * most `inflightMax` messages of an actor are lost with it.
  *
@@ -372,7 +372,7 @@ class ThreadHost implements SpawnedThread {
   async drain(withinMs: number): Promise<boolean> {
     const endMs = this.#clock.monotonicMs() + withinMs
     const leftMs = () => Math.max(0, endMs - this.#clock.monotonicMs())
-    // Without requests from outside the actors refuse at once.
+    // Without requests from outside the actors refuse immediately.
     const finished = this.#options.listens === true ? await this.finishRequests(withinMs) : true
     const endpoints = [...this.#placements.values()].map(({ endpoint }) => endpoint)
     const drained = await Promise.all(endpoints.map((endpoint) => endpoint.drain(leftMs())))

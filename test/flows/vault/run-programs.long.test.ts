@@ -137,7 +137,7 @@ test.serial('svc egress uses the scheme of the named credential', async (t) => {
   t.is(last().headers.authorization, `Bearer ${SECRET}`)
   const wrong = await call('query:key')
   t.is(wrong.code, 1)
-  t.regex(wrong.out, /auth_scheme differs from that of the credential/)
+  t.regex(wrong.out, /auth_scheme differs from the scheme of the credential/)
 })
 
 test.serial('errors of the service reach the program and stderr', async (t) => {

@@ -23,7 +23,7 @@ export type AccountProtocol = {
     { session: BrowserSession; token: string; factorId: string },
     { tag: 'removed' } | { tag: 'unknown_factor' } | { tag: 'sign_in'; location: string }
   >
-  /** Withdraws a consent. The application's tokens end at once. */
+  /** Withdraws a consent. The application's tokens end immediately. */
   withdrawConsent: Ask<
     { session: BrowserSession; clientId: string },
     { tag: 'withdrawn' } | { tag: 'unknown_consent' }

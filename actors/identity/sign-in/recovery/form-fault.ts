@@ -4,7 +4,7 @@ import type { Busy, CaptchaAway, CaptchaWanted, Locked } from '../protocol.js'
 import type { PasswordRecoveryTools } from './needs.js'
 import type { ForgotShown, RequestReset } from './protocol.js'
 
-/** Null: the mail may be sent. `name` is what the quota counts beside the network address. */
+/** Null: the mail may be sent. `name` is what the quota counts besides the network address. */
 export function formFault(
   { gate, quota }: Pick<PasswordRecoveryTools, 'gate' | 'quota'>,
   shown: ForgotShown,

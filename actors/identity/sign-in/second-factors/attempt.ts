@@ -148,7 +148,7 @@ export function signedIn(
   }
 }
 
-/** Adds the methods of another factor to those of a session, with `mfa`. */
+/** Adds the methods of another factor to a session's methods, with `mfa`. */
 export function amrWith({ amr }: Pick<BrowserSessionRow, 'amr'>, methods: readonly string[]) {
   return [...new Set([...amr.filter((method) => method !== 'mfa'), ...methods, 'mfa'])]
 }

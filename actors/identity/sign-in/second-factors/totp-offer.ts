@@ -79,7 +79,8 @@ export async function sealedSecret(
 }
 
 /**
- * Derives the secret of a session. It reveals nothing about those of other sessions, and `base` is not used afterwards.
+ * Derives the secret of a session. It reveals nothing about secrets of other sessions, and `base` is not used
+ * afterwards.
  */
 function sessionSecret(base: Uint8Array, sessionId: string): Uint8Array {
   const bytes = createHmac('sha256', base).update(`totp offer ${sessionId}`).digest()

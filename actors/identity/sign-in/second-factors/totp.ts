@@ -22,7 +22,7 @@ export function totpCode(secret: Uint8Array, step: number): string {
 
 export const stepAt = (secs: number): number => Math.floor(secs / STEP_SECS)
 
-/** The latest time step that has this code, at most one step from now; null if there is none. */
+/** The latest time step that has this code, at most one step from now, or null. */
 export function totpStepOf(secret: Uint8Array, code: string, nowSecs: number): number | null {
   if (!/^[0-9]{6}$/.test(code)) return null
   const now = stepAt(nowSecs)

@@ -72,7 +72,7 @@ export type BrowserSession = {
   /** Roles of the tenant user, as stored. */
   readonly roles: readonly string[]
   /**
-   * The highest of the tenant user's roles and the role in the tenant's organization; `member` if there is none.
+   * The highest of the tenant user's roles and the role in the tenant's organization; `member` without a role.
    * `HUMAN_SCOPES[role]` is the upper limit of the user's scopes.
    */
   readonly role: OrganizationRole
@@ -100,7 +100,7 @@ export type SessionNone = {
 }
 
 export type DemandSession = {
-  /** Session cookie of the browser; null when there is none. */
+  /** Session cookie of the browser, or null. */
   readonly token: string | null
   readonly tenantId: TenantId
   /** `highest`: the highest level the account can reach, at least 2. */

@@ -59,7 +59,7 @@ export function offFault(
   return limits.enabled || isOperatorOfDeployment(caller) ? undefined : OFF
 }
 
-/** The member of organizations that the token represents; undefined when there is none. */
+/** The member of organizations that the token represents, or undefined. */
 export async function memberOf(
   tx: Transaction,
   { subject, subjectType, tenantId }: Principal,

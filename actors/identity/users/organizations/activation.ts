@@ -116,7 +116,7 @@ async function removeFixtures(
   return events
 }
 
-/** Replaces the secrets of bootstrap applications. The old ones end at once. */
+/** Replaces the secrets of bootstrap applications. The old ones end immediately. */
 async function rotateAll(
   random: Random,
   tx: Transaction,

@@ -139,7 +139,7 @@ async function lockMember(tx: Transaction, { organizationId, memberId }: OfMembe
   return isUuid(memberId) ? findMember(tx, organizationId, memberId) : undefined
 }
 
-/** The agent's sessions end with the commit. This process also drops its cache at once. */
+/** The agent's sessions end with the commit. This process also drops its cache immediately. */
 async function endAgentAccess(
   { clock }: OrganizationsTools,
   tx: Transaction,

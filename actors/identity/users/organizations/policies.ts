@@ -1,4 +1,4 @@
-/** Limits of an organization: those of the deployment, unless the organization has its own. */
+/** Limits of an organization: its own, otherwise the deployment's. */
 import {
   findOrganizationPolicy,
   updateOrganizationPolicy as updatePolicyRow,
@@ -61,7 +61,7 @@ function least(limit: number, ofPlan: number | null): number {
   return ofPlan === null ? limit : Math.min(limit, ofPlan)
 }
 
-/** The first limit that is above that of the deployment. */
+/** The first limit that is above the deployment's. */
 function above(change: PolicyChange, limits: OrganizationsSettings): LimitTooHigh | undefined {
   const asked = [
     ['max_members', change.maxMembers],

@@ -279,7 +279,7 @@ export type MemberRecord = {
   readonly organizationId: OrganizationId
   readonly kind: 'user' | 'agent'
   readonly agentId: string | null
-  /** The account's user in the organization's oldest environment; null if there is none. */
+  /** The account's user in the organization's oldest environment; null if the account has none there. */
   readonly userId: string | null
   readonly email: string | null
   readonly displayName: string
@@ -314,7 +314,7 @@ export type OrganizationEventsListed = {
   /** Value of `after` for the next call. */
   readonly nextAfter: number
 }
-/** The limits in force, the organization's own or those of the deployment. */
+/** The limits in force, the organization's own or the deployment's. */
 export type OrganizationPolicy = {
   readonly maxMembers: number
   readonly maxTenants: number

@@ -17,7 +17,7 @@ const ROLE_SCOPES: Readonly<Record<OrganizationRole, readonly Scope[]>> = {
 }
 
 /**
- * The scopes of an organization-bound token: never more than those of the caller's token. A user's bound token is valid
+ * The scopes of an organization-bound token: never more than the caller's token has. A user's bound token is valid
  * for the control plane only.
  */
 export function organizationScopes(

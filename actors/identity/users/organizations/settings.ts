@@ -12,10 +12,10 @@ export const organizationsSettings = section(
       'Organizations, environments, invitations and transfers can be created over the API; false: 403 for everyone but operators of the deployment.',
     ),
     max_members: count(1_000, 1, MEMBERS_MAX).describe(
-      'Members and open invitations of an organization that has no limit of its own.',
+      'Members and open invitations of an organization without its own limit.',
     ),
     max_tenants: count(100, 1, MEMBERS_MAX).describe(
-      'Environments of an organization that has no limit of its own.',
+      'Environments of an organization without its own limit.',
     ),
     invitation_ttl_secs: seconds(7 * DAY_SECS, 90 * DAY_SECS).describe(
       'How long an invitation to an organization can be accepted.',

@@ -139,7 +139,7 @@ async function setAccount(
   return { tag: 'found', account: done.account }
 }
 
-/** This process drops its caches at once. Other processes are notified by the commit. */
+/** This process drops its caches immediately. Other processes are notified by the commit. */
 function forget(
   { tokens, tenants }: OrganizationsTools,
   ids: readonly string[],

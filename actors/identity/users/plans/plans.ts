@@ -54,7 +54,7 @@ export const createBillingPlan: Handling<'createBillingPlan'> = (needs, message,
   )
 }
 
-/** Its organizations follow at once. */
+/** It applies to its organizations immediately. */
 export const replaceBillingPlan: Handling<'replaceBillingPlan'> = async (
   needs,
   { caller, planId, ...members },

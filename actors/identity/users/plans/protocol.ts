@@ -30,7 +30,7 @@ export type BillingProtocol = {
     PlanMembers & { readonly caller: Caller; readonly idempotency: IdempotencyClaim | null },
     PlanCreated | NameTaken | IdempotencyRefused
   >
-  /** Replaces a plan. Its organizations follow at once. */
+  /** Replaces a plan. It applies to its organizations immediately. */
   replaceBillingPlan: Ask<
     PlanMembers & { readonly caller: Caller; readonly planId: string },
     PlanFound | PlanUnknown | NameTaken

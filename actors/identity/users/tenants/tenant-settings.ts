@@ -38,7 +38,7 @@ export type TenantSettingsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  /** Called on a change, so that this process sees it at once. Other processes are notified by the commit. */
+  /** Called on a change, so that this process sees it immediately. Other processes are notified by the commit. */
   readonly changed: (tenantId: string) => void
 }
 

@@ -1,6 +1,6 @@
 /**
- * Client authentication of clients that are identified by their metadata document. The tenant is that of the code or
- * token in the request, otherwise that of the request. A code is redeemed under the document of its authorization
+ * Client authentication of clients that are identified by their metadata document. The tenant of the code or token in
+ * the request decides, otherwise the tenant of the request. A code is redeemed under the document of its authorization
  * request: a document that changed in between cannot change how its client authenticates.
  */
 import { createHash } from 'node:crypto'

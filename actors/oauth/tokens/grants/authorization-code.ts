@@ -39,7 +39,7 @@ export type CodeNeeds = PersonTokensNeeds & {
   readonly metrics: TokenMetrics
   readonly clock: Clock
   readonly random: Random
-  /** Drops cached status of these ids, so that this process refuses their tokens at once. */
+  /** Drops cached status of these ids, so that this process refuses their tokens immediately. */
   readonly invalidate: (ids: readonly string[]) => void
 }
 

@@ -146,9 +146,9 @@ async function grantForResources(
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const allowed = scopesOfService(row, resources)
   const requested = scope === null ? serviceDefault(row, allowed) : readScope(scope)
-  const beside = (one: string) => PERSON_SCOPES.has(one) && row.scopes.includes(one)
+  const isPersonal = (one: string) => PERSON_SCOPES.has(one) && row.scopes.includes(one)
   const foreign = foreignScopes(requested ?? [], resources)
-  const isAllowed = requested?.every((one) => allowed.includes(one) || beside(one)) === true
+  const isAllowed = requested?.every((one) => allowed.includes(one) || isPersonal(one)) === true
   if (requested === null || foreign.length > 0 || !isAllowed)
     return refuse(
       'invalid_scope',

@@ -25,7 +25,7 @@ import { type Issued, type OAuthRefused, PRE_AUTHORIZED_CODE } from '../protocol
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
 
-/** Upper limit of the lifetime: a wallet requests its credential at once. */
+/** Upper limit of the lifetime: a wallet requests its credential immediately. */
 const LIFETIME_SECS_MAX = 300
 const CODE_CHARACTERS_MAX = 128
 const TX_CODE_CHARACTERS_MAX = 64

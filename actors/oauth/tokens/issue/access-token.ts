@@ -87,7 +87,7 @@ function resourceClaim(ids: readonly string[]): string | readonly string[] | und
   return ids.length > 1 ? ids : ids[0]
 }
 
-/** The claims of one token, as JSON: those of its grant and its own times and id. */
+/** The claims of one token, as JSON: the claims of its grant, its times and its id. */
 export function accessClaims(
   ofGrant: string,
   { tokenId, nowSecs, lifetimeSecs, status }: Issue,

@@ -11,8 +11,8 @@ import {
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
 
-/** Scopes that may be requested beside those of a resource. */
-const BESIDE = new Set(['openid', 'profile', 'email', 'offline_access'])
+/** Scopes that may be requested in addition to a resource's scopes. */
+const ADDITIONAL = new Set(['openid', 'profile', 'email', 'offline_access'])
 const NONE: readonly ApiResource[] = []
 
 export interface ResourceLookup {
@@ -22,7 +22,7 @@ export interface ResourceLookup {
   byId(tenantId: string, ids: readonly string[]): Promise<readonly ApiResource[]>
 }
 
-/** Only resources that exist are cached, so that a new one is usable at once. Null reads every time. */
+/** Only resources that exist are cached, so that a new one is usable immediately. Null reads every time. */
 export function resourceLookup(
   database: Database,
   cache: TtlCache<ApiResource> | null,
@@ -96,34 +96,34 @@ export function scopesOfResources(resources: readonly ApiResource[]): readonly s
   return [...new Set(resources.flatMap(({ scopes }) => scopes.map(({ name }) => name)))]
 }
 
-/** The scopes that do not belong to the resources and are not allowed beside them. */
+/** The scopes that do not belong to the resources and are not allowed in addition. */
 export function foreignScopes(
   scopes: readonly string[],
   resources: readonly ApiResource[],
 ): readonly string[] {
   const own = scopesOfResources(resources)
-  return scopes.filter((scope) => !own.includes(scope) && !BESIDE.has(scope))
+  return scopes.filter((scope) => !own.includes(scope) && !ADDITIONAL.has(scope))
 }
 
 /**
- * The scopes of an authorization request without `scope`: those of the application that the resources know. If it lists
- * none of theirs, the scopes that only read.
+ * The scopes of an authorization request without `scope`: the application's scopes that the resources know. If it has
+ * none of them, the scopes that only read.
  */
 export function defaultResourceScopes(
   held: readonly string[],
   resources: readonly ApiResource[],
 ): readonly string[] {
   const all = resources.flatMap(({ scopes }) => scopes)
-  const beside = held.filter((scope) => BESIDE.has(scope))
+  const additional = held.filter((scope) => ADDITIONAL.has(scope))
   const listed = all.filter(({ name }) => held.includes(name))
   const reading = all.filter(({ kind }) => kind === 'read')
   const chosen = [listed, reading, all].find((some) => some.length > 0) ?? []
-  return [...new Set([...beside, ...chosen.map(({ name }) => name)])]
+  return [...new Set([...additional, ...chosen.map(({ name }) => name)])]
 }
 
 /**
- * The scopes that a client may have beside those of a resource: its own user scopes, and `offline_access` if it gets
- * refresh tokens, since the metadata of this service offers it to every client.
+ * The scopes that a client may have in addition to a resource's scopes: its own user scopes, and `offline_access` if it
+ * gets refresh tokens, since the metadata of this service offers it to every client.
  */
 export function scopesBeside({
   scopes,
@@ -133,10 +133,10 @@ export function scopesBeside({
   readonly grantTypes: readonly string[]
 }): readonly string[] {
   const offline = grantTypes.includes('refresh_token') ? ['offline_access'] : []
-  return [...scopes.filter((scope) => BESIDE.has(scope)), ...offline]
+  return [...scopes.filter((scope) => ADDITIONAL.has(scope)), ...offline]
 }
 
-/** The granted scopes that one client may have at these resources. User scopes are those of the client. */
+/** The granted scopes that one client may have at these resources. User scopes come from the client. */
 export function resourceScopesWithin(
   granted: readonly string[],
   held: readonly string[],
@@ -144,7 +144,7 @@ export function resourceScopesWithin(
 ): readonly string[] {
   const own = scopesOfResources(resources)
   return granted.filter(
-    (scope) => own.includes(scope) || (BESIDE.has(scope) && held.includes(scope)),
+    (scope) => own.includes(scope) || (ADDITIONAL.has(scope) && held.includes(scope)),
   )
 }
 

@@ -11,8 +11,7 @@ import { refuse } from '../refusals.js'
 import { resourceScopesWithin, scopesBeside } from './api-resource.js'
 
 /**
- * The granted scopes that the application still has, and those of API resources that these still define. A refusal if
- * none is left.
+ * The granted scopes that the application or the API resources still have. A refusal if none is left.
  */
 export function effectiveScopes(
   granted: readonly string[],

@@ -66,7 +66,7 @@ export function createAccessTokenVerifier(needs: AccessTokenVerifierNeeds): Acce
     how: 'cached' | 'fresh',
   ): TokenStatus | Promise<TokenStatus> {
     const load = () => readFresh(query)
-    // Delegated tokens always read their status fresh, so that a revoked delegation ends at once.
+    // Delegated tokens always read their status fresh, so that a revoked delegation ends immediately.
     if (how === 'fresh' || query.delegationId !== null) return load()
     return statuses.peek(query.tokenId) ?? statuses.get(query.tokenId, ids, load)
   }

@@ -44,7 +44,7 @@ export function createApiKeyVerifier({
   clock,
   issuer,
 }: ApiKeyVerifierNeeds): ApiKeyVerifier {
-  /** By hash. A deleted key is refused here at once, and within a second in other processes. */
+  /** By hash. A deleted key is refused here immediately, and within a second in other processes. */
   const known = ttlCache<ValidKey | undefined>(clock)
   /** When the last recorded use of a key was, in monotonic milliseconds. */
   const noted = new Map<string, number>()

@@ -68,7 +68,7 @@ function inspect(
   return refreshToken(needs, token, context)
 }
 
-/** The scopes are those that the key has now: at most those of its creator. */
+/** The scopes that the key has now: at most the scopes of its creator. */
 async function apiKey(keys: ApiKeyVerifier, issuer: string, token: string): Promise<Introspection> {
   const found = await keys.inspect(token)
   if (found === null) return INACTIVE

@@ -29,7 +29,7 @@ export type RevocationNeeds = {
   readonly verifier: AccessTokenVerifier
   readonly clock: Clock
   readonly random: Random
-  /** Drops cached status of these ids, so that this process refuses their tokens at once. */
+  /** Drops cached status of these ids, so that this process refuses their tokens immediately. */
   readonly invalidate: (ids: readonly string[]) => void
 }
 
@@ -87,7 +87,7 @@ async function revokeFamily(
   const now = clock.now()
   await database.tenant(tenantId, async (tx) => {
     if (!(await revokeRefreshFamily(tx, tenantId, familyId, 'revoked', now))) return
-    // An agent's session has only this family. A user's session has those of other applications too.
+    // An agent's session has only this family. A user's session has families of other applications too.
     if (subjectType === 'agent') await endSession(tx, tenantId, sessionId, 'revoked', now)
     // An agent's delegated family ends together with its delegation (RFC 7009 section 2.1).
     const returned =

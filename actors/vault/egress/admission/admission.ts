@@ -59,7 +59,7 @@ const END_DELAY_MS = 25
 const RETRY_MS = 1_000
 /** A call that waits for a recall is decided again after this. */
 const RECALL_MS = 60
-/** After a recall without success, for example of a killed process, calls are refused at once for this long. */
+/** After a recall without success, for example of a killed process, calls are refused without waiting for this long. */
 const RECALL_PAUSE_MS = 5_000
 /** When little or nothing is left for a block, it is refilled again after this. */
 const REFILL_PAUSE_MS = 250

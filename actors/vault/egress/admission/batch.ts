@@ -288,7 +288,7 @@ async function blockFor(
 }
 
 /**
- * Reads busy callers again and renews their blocks, beside the transactions that record their calls.
+ * Reads busy callers again and renews their blocks, in parallel with the transactions that record their calls.
  * @returns blocks that are not used any more.
  */
 export async function refreshCallers(

@@ -33,7 +33,7 @@ export class Block {
   readonly limits: BlockLimits | null
   /** Calls that are sent and not recorded. */
   unrecorded = 0
-  /** Records of this block's bytes that are not stored, besides those of sent calls. */
+  /** Records of this block's bytes that are not stored, besides records of sent calls. */
   unsettled = 0
   /** No other refill at the same time, and none before this. */
   refillFromMs = 0

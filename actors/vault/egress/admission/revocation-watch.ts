@@ -63,7 +63,7 @@ export function createRevocationWatch({
     const principals = [
       ...new Map(relays.map(({ principal }) => [principal.tokenId, principal])).values(),
     ]
-    // Crosses tenants, because the agent's home tenant may differ from that of its token.
+    // Crosses tenants, because the agent's home tenant may differ from its token's tenant.
     const statuses = await database.system((tx) =>
       readTokenStatus(tx, principals.map(tokenStatusQuery)),
     )

@@ -50,7 +50,7 @@ export function judgeCall(
     return denied(`The egress proxy does not support credentials of type ${row.credentialType}.`)
   }
   if (call.authScheme !== null && call.authScheme !== row.authScheme) {
-    return denied('The auth_scheme differs from that of the credential.')
+    return denied('The auth_scheme differs from the scheme of the credential.')
   }
   const { hostname } = call.url
   if (!row.allowedHosts.includes(hostname))

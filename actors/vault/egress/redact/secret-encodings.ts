@@ -50,8 +50,8 @@ function received(secret: Buffer, authScheme: string): Buffer {
 }
 
 /**
- * Adds the field value where it differs from the secret: `Basic`, base64 of several lines, `Bearer`. A
- * byte-wise encoding of `Bearer <secret>` contains that of the secret, so only its base64 is added.
+ * Adds the field value where it differs from the secret: `Basic`, base64 of several lines, `Bearer`. A byte-wise
+ * encoding of `Bearer <secret>` contains the encoded secret, so only its base64 is added.
  */
 function addInjected(raw: Buffer, authScheme: string, found: Collection): void {
   const value = inject(authScheme, raw).header?.[1]

@@ -87,7 +87,7 @@ class Ended extends Error {
   override readonly name = 'Ended'
 }
 
-/** It is the handler of its own request: an object per call, without closures. */
+/** It is the handler of its request: an object per call, without closures. */
 class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents {
   readonly #job: RelayJob
   readonly #upstream: Dispatcher
@@ -110,7 +110,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
   #sharedRead: SharedRead | undefined
   /** The response has no body by its status or method. */
   #isEmpty = false
-  /** Remaining bytes by Content-Length; 0 or less when there is none. */
+  /** Remaining bytes by Content-Length; 0 or less without one. */
   #announcedBytes = 0
   #isRepeated = false
   #over = false

@@ -1,5 +1,5 @@
 /**
- * Output buffer of a response body. Holds the body until it is known whether it arrived at once, then
+ * Output buffer of a response body. Holds the body until it is known whether it arrived in one piece, then
  * becomes one byte array or a stream. Most responses are small, and a stream costs more than they do.
  */
 import { bytePipe, type ByteStream, type ByteWriter } from '../../../../runtime/kernel/stream.js'

@@ -1,7 +1,7 @@
 /**
  * Controls that need a script and are hidden without one. `data-reveal` shows the password of the field that the button
  * controls. `data-codes` copies, saves and prints the recovery codes of the page. Answers to a question, and forms with
- * `data-once`, such as those of a code that works once, are sent once.
+ * `data-once`, such as a form with a single-use code, are sent once.
  */
 ;(() => {
   for (const button of document.querySelectorAll('[data-reveal]')) {

@@ -100,10 +100,10 @@ export const tenantAssetRoutes: readonly Route[] = [
     operationId: 'uploadTenantAsset',
     summary: 'Upload the logo or the favicon of the tenant',
     description:
-      'The body is a PNG, JPEG or WebP file of at most 512 KiB and 4,000,000 pixels. SVG is refused. The image is decoded ' +
-      'and encoded anew, without its metadata: a logo as WebP of at most 512 pixels per side, a favicon as PNG of 64 ' +
-      'pixels per side. It takes effect on all pages at once. The previous image of the kind is retired: its URL works ' +
-      'for a year or longer.',
+      'The body is a PNG, JPEG or WebP file of at most 512 KiB and 4,000,000 pixels. SVG is refused. The image is ' +
+      'decoded and encoded again, without its metadata: a logo as WebP of at most 512 pixels per side, a favicon ' +
+      'as PNG of 64 pixels per side. It takes effect on all pages immediately. The previous image of the kind is ' +
+      'retired: its URL works for a year or longer.',
     params: Kind,
     body: raw(['image/png', 'image/jpeg', 'image/webp'], {
       maxBytes: UPLOAD_BYTES_MAX,

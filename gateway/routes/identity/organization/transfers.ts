@@ -133,7 +133,7 @@ export const organizationTransferRoutes: readonly Route[] = [
     operationId: 'updateOrganizationPolicy',
     summary: 'Change the limits of an organization',
     description:
-      'Owners may set limits up to those of the deployment. Operators of the deployment ' +
+      'Owners may set limits up to the limits of the deployment. Operators of the deployment ' +
       '(deployment:manage) may set higher ones. A limit below the present number removes nothing.',
     tags,
     exposure: 'public',

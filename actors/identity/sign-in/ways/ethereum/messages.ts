@@ -26,7 +26,7 @@ const library = () => Promise.all([import('viem/siwe'), import('viem/utils')])
 
 export type Bound = Pick<SiweNonce, 'tenantId' | 'purpose' | 'sessionId'>
 
-/** The origin of the page: the issuer's, or that of the tenant's own host. */
+/** The origin of the page: the issuer's, or the tenant's host. */
 async function originOf(
   { tenants, issuer }: SiweTools,
   tenantId: string,

@@ -178,7 +178,7 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
 
 /**
  * What the ID token lacks. With the address in the ID token only the name may be missing, so the sign-in goes on if the
- * endpoint fails, as that of AD FS does for tokens of other resources. Claims about another subject always end it.
+ * endpoint fails, as in AD FS for tokens of other resources. Claims about another subject always end it.
  */
 async function userinfoOf(
   configuration: oidc.Configuration,

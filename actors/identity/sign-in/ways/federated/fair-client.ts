@@ -8,7 +8,7 @@ import type { TenantGroups } from '../../../../platform/tenant-groups.js'
 import type { UpstreamClient, UpstreamFault } from './client.js'
 import type { Provider } from './providers.js'
 
-/** Sign-ins of an actor that run at once. */
+/** Sign-ins of an actor that run concurrently. */
 export const SIGN_INS_MAX = 256
 /** Those that wait for the provider of a tenant. The others are for the providers of the deployment. */
 const WAITING_MAX = 192

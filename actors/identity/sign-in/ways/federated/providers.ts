@@ -1,4 +1,4 @@
-/** The configured providers: those of the deployment from the settings, those of a tenant from the database. */
+/** The configured providers: the deployment's from the settings, a tenant's from the database. */
 import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import type { Sealer } from '../../../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../../../storage/platform/sql.js'

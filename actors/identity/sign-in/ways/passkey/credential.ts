@@ -1,6 +1,6 @@
 /**
  * Verification of authenticator responses (WebAuthn Level 3 sections 7.1 and 7.2). The signature counter is checked by
- * the SQL statement that stores it, so that of two concurrent responses only one passes.
+ * the SQL statement that stores it, so only one of two concurrent responses passes.
  */
 import type { AuthenticationResponseJSON, RegistrationResponseJSON } from '@simplewebauthn/server'
 import { z } from 'zod'
@@ -46,7 +46,7 @@ export const readAsserting = (text: string): Asserting | null => read(text, Asse
 /** Parses an attestation; null when invalid. */
 export const readCreating = (text: string): Creating | null => read(text, Created)
 
-/** The challenge in the client data; null when there is none. */
+/** The challenge in the client data; null if the data is malformed. */
 export function challengeOf({
   response: { clientDataJSON },
 }: {

@@ -23,7 +23,7 @@ export const passkeySettings = section(
       ),
     origins: list(origin())
       .default([])
-      .describe('Origins at which the pages may be opened. Empty: that of oidc.issuer_url.'),
+      .describe('Origins at which the pages may be opened. Empty: the origin of oidc.issuer_url.'),
     ceremony_secs: seconds(300, 600).describe('How long a user has to complete a passkey prompt.'),
   },
   {
