@@ -2,7 +2,7 @@
 import type { AccountSeen } from '../../actors/identity/sign-in/account/protocol.js'
 import { parseEmail } from '../../actors/domain/email.js'
 import type { LoginPage } from '../../actors/identity/sign-in/protocol.js'
-import type { ConsentAsked } from '../../actors/oauth/authorization/protocol.js'
+import type { ConsentAsked } from '../../actors/oauth/tokens/authorization/protocol.js'
 
 const DAY_MS = 86_400_000
 export const NOW = new Date('2026-11-23T12:00:00Z')

@@ -1,6 +1,6 @@
 /** `svc operator app`: applications of the control plane, such as the collector of metrics. */
 import type { Command } from 'commander'
-import { createOperatorApplication } from '../../actors/oauth/clients/operator-application.js'
+import { createOperatorApplication } from '../../actors/oauth/clients/registered/operator-application.js'
 import { OPERATOR_APPLICATION_SCOPES, parseScope } from '../../actors/domain/scopes.js'
 import { systemClock } from '../kernel/clock.js'
 import { systemRandom } from '../kernel/random.js'

@@ -13,7 +13,7 @@ import {
 } from '../../actors/identity/users/organizations/first-operator.js'
 import { APPOINTED_SCOPES, type AppointedScope } from '../../actors/domain/scopes.js'
 import type { Environment } from '../../actors/domain/tenants/tenancy.js'
-import { type Appointment, appoint } from '../../actors/agents/management/appointment.js'
+import { type Appointment, appoint } from '../../actors/agents/agents/management/appointment.js'
 import { systemClock } from '../kernel/clock.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'

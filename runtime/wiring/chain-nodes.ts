@@ -2,7 +2,7 @@
 import { type ChainNode, createNode } from '../../actors/platform/evm/node.js'
 import { createDialer } from '../../actors/platform/outbound-http/dialer.js'
 import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
-import type { Registry } from '../../actors/agents/registries/registry.js'
+import type { Registry } from '../../actors/agents/agents/registries/registry.js'
 import { registriesIn } from '../configuration/registries.js'
 import type { Settings } from '../configuration/settings.js'
 

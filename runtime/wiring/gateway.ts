@@ -1,8 +1,8 @@
 /** The HTTP side of a gateway thread, built from the settings and the actors that the thread can ask. */
-import { checkout } from '../../actors/commerce/checkout/protocol.js'
+import { checkout } from '../../actors/commerce/payments/checkout/protocol.js'
 import { commerce } from '../../actors/commerce/payments/protocol.js'
-import { payouts } from '../../actors/commerce/payouts/protocol.js'
-import { x402 } from '../../actors/commerce/x402/protocol.js'
+import { payouts } from '../../actors/commerce/payments/payouts/protocol.js'
+import { x402 } from '../../actors/commerce/payments/x402/protocol.js'
 import { hasPhone } from '../../actors/identity/sign-in/ways/phone/settings.js'
 import { type Gateway, type GatewayOptions, openGateway } from '../../gateway/gateway.js'
 import { isForOperators } from '../../gateway/request/administration.js'

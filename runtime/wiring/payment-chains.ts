@@ -1,13 +1,16 @@
 /** The parts of x402: its facilitator, its assets, and the chains that show what was paid. */
-import { type Asset, knownAssets } from '../../actors/commerce/x402/assets.js'
-import { type Chain, createChain } from '../../actors/commerce/x402/chain.js'
-import { type ChainWatch, watchChains } from '../../actors/commerce/x402/chain-watch.js'
-import { createFacilitator, type Facilitator } from '../../actors/commerce/x402/facilitator.js'
-import type { Timing } from '../../actors/commerce/x402/payments.js'
-import type { ReconciliationNeeds } from '../../actors/commerce/reconciliation/worker.js'
-import type { X402Options } from '../../actors/commerce/checkout/needs.js'
-import type { X402Compute, X402Needs } from '../../actors/commerce/x402/needs.js'
-import { reconciliationMetrics, x402Metrics } from '../../actors/commerce/x402/metrics.js'
+import { type Asset, knownAssets } from '../../actors/commerce/payments/x402/assets.js'
+import { type Chain, createChain } from '../../actors/commerce/payments/x402/chain.js'
+import { type ChainWatch, watchChains } from '../../actors/commerce/payments/x402/chain-watch.js'
+import {
+  createFacilitator,
+  type Facilitator,
+} from '../../actors/commerce/payments/x402/facilitator.js'
+import type { Timing } from '../../actors/commerce/payments/x402/payments.js'
+import type { ReconciliationNeeds } from '../../actors/commerce/payments/reconciliation/worker.js'
+import type { X402Options } from '../../actors/commerce/payments/checkout/needs.js'
+import type { X402Compute, X402Needs } from '../../actors/commerce/payments/x402/needs.js'
+import { reconciliationMetrics, x402Metrics } from '../../actors/commerce/payments/x402/metrics.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { registriesIn } from '../configuration/registries.js'
 import type { Settings } from '../configuration/settings.js'

@@ -2,8 +2,8 @@
  * The providers of this build. A processor of one's own is an implementation of `PaymentProvider`
  * (actors/commerce/payments/payment-provider.ts), put into this list.
  */
-import { createCardClient } from '../../actors/commerce/card/client.js'
-import { cardProvider } from '../../actors/commerce/card/card-provider.js'
+import { createCardClient } from '../../actors/commerce/payments/card/client.js'
+import { cardProvider } from '../../actors/commerce/payments/card/card-provider.js'
 import { providerCalls } from '../../actors/commerce/payments/metrics.js'
 import {
   type PaymentProvider,

@@ -1,8 +1,8 @@
 /** What more than one actor needs, made once for a process. */
-import { createClientLogos } from '../../actors/oauth/client-id-metadata/client-logos.js'
-import { createMetadataClients } from '../../actors/oauth/client-id-metadata/metadata-clients.js'
-import { createRemoteDocuments } from '../../actors/oauth/client-id-metadata/remote-documents.js'
-import { ownAddressTest } from '../../actors/oauth/api-resources/ownership.js'
+import { createClientLogos } from '../../actors/oauth/tokens/clients/metadata/client-logos.js'
+import { createMetadataClients } from '../../actors/oauth/tokens/clients/metadata/metadata-clients.js'
+import { createRemoteDocuments } from '../../actors/oauth/tokens/clients/metadata/remote-documents.js'
+import { ownAddressTest } from '../../actors/oauth/resources/api-resources/ownership.js'
 import { TenantGroups } from '../../actors/platform/tenant-groups.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'

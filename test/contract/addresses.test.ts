@@ -331,7 +331,7 @@ const MADE_IN: Readonly<Record<string, string>> = {
   'actors/identity/sign-in/limits/captcha.ts': 'captcha',
   'actors/identity/passwords/breaches.ts': 'breached passwords',
   // Addresses of the operator, which may be internal.
-  'actors/commerce/x402/facilitator.ts': 'the facilitator of the deployment',
+  'actors/commerce/payments/x402/facilitator.ts': 'the facilitator of the deployment',
   'actors/identity/sign-in/ways/phone/sender.ts': 'the provider of text messages',
   'actors/identity/tenant-assets/s3-store.ts': 'the object store of the deployment',
   'runtime/wiring/chain-nodes.ts': 'the chains of the deployment',

@@ -9,7 +9,7 @@ import {
 } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { NodeUnavailable } from '../../platform/evm/node.js'
-import { checkChain, ownerOf, type Registry, registryName } from '../registries/registry.js'
+import { checkChain, ownerOf, type Registry, registryName } from './registries/registry.js'
 import type { ChainAgent, OnChainAgent, StartRefused } from './protocol.js'
 
 /** Concurrent checks. A node that does not answer holds a place for some seconds. */

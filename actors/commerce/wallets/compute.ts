@@ -11,7 +11,10 @@ import {
   publicKeyToAddress,
   serializeTransaction,
 } from 'viem/utils'
-import { hashTransfer, type TransferAuthorization } from '../x402/transfer-authorization.js'
+import {
+  hashTransfer,
+  type TransferAuthorization,
+} from '../payments/x402/transfer-authorization.js'
 
 type Hex = `0x${string}`
 

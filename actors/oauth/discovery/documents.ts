@@ -5,7 +5,7 @@ import {
   PROMPTS,
   RESPONSE_MODES,
   RESPONSE_TYPES,
-} from '../authorization/protocol.js'
+} from '../tokens/authorization/protocol.js'
 import {
   CREDENTIAL_DETAILS_TYPE,
   CREDENTIAL_SCOPES,

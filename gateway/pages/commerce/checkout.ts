@@ -6,7 +6,7 @@ import type {
   PayFull,
   PayShown,
   X402Shown,
-} from '../../../actors/commerce/checkout/protocol.js'
+} from '../../../actors/commerce/payments/checkout/protocol.js'
 import type { Recurring } from '../../../actors/commerce/payments/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'

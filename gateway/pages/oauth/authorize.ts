@@ -5,7 +5,7 @@ import type {
   ConsentAsked,
   Refused,
   SessionEnded,
-} from '../../../actors/oauth/authorization/protocol.js'
+} from '../../../actors/oauth/tokens/authorization/protocol.js'
 import type { ReplyContext } from '../../response/replies.js'
 import { monogramOf, renderPage } from '../platform/render.js'
 

@@ -1,5 +1,8 @@
 /** The CIBA inbox of a user, and its result pages. */
-import type { InboxDecided, InboxSeen } from '../../../actors/oauth/device-and-ciba/protocol.js'
+import type {
+  InboxDecided,
+  InboxSeen,
+} from '../../../actors/oauth/tokens/device-and-ciba/protocol.js'
 import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { failurePage } from '../platform/error.js'

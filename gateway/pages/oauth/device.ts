@@ -6,7 +6,7 @@ import type {
   DeviceDecided,
   GuessesSpent,
   NothingToGrant,
-} from '../../../actors/oauth/device-and-ciba/protocol.js'
+} from '../../../actors/oauth/tokens/device-and-ciba/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import { type Frame, renderPage } from '../platform/render.js'
 

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import {
   type AgentDocumentName,
   agentDocuments,
-} from '../../../actors/agents/documents/protocol.js'
+} from '../../../actors/agents/agents/documents/protocol.js'
 import { strongTag } from '../../response/shared-body.js'
 import { callerOf } from '../../request/caller.js'
 import { bytes, json, problem, type Route, reply, route } from '../../route.js'

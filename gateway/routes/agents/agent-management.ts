@@ -1,6 +1,6 @@
 /** Agent management. */
 import { z } from 'zod'
-import { agentManagement } from '../../../actors/agents/management/protocol.js'
+import { agentManagement } from '../../../actors/agents/agents/management/protocol.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { scopeChallenge } from '../../request/authenticate.js'

@@ -6,7 +6,7 @@ import {
   type CheckoutOpened,
   type CheckoutRefused,
   type SubscriptionOpened,
-} from '../../../actors/commerce/checkout/protocol.js'
+} from '../../../actors/commerce/payments/checkout/protocol.js'
 import type { IdempotencyClaim } from '../../../actors/domain/idempotency.js'
 import { idText } from '../../request/ids.js'
 import { linkPage, payEndedPage, payPage, payUnknownPage } from '../../pages/commerce/checkout.js'

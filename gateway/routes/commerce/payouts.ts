@@ -5,7 +5,7 @@
 import { z } from 'zod'
 import { commerce, type RefundOutcome } from '../../../actors/commerce/payments/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
-import { payouts } from '../../../actors/commerce/payouts/protocol.js'
+import { payouts } from '../../../actors/commerce/payments/payouts/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { presenter } from '../../response/presenter.js'
 import { json, problem, type Route, reply, route } from '../../route.js'

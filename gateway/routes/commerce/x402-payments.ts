@@ -1,6 +1,6 @@
 /** x402 payments as their merchant sees them, and the resolution of unknown outcomes. */
 import { z } from 'zod'
-import { x402 } from '../../../actors/commerce/x402/protocol.js'
+import { x402 } from '../../../actors/commerce/payments/x402/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { PageQuery, readPage } from '../../request/paging.js'
 import { presenter } from '../../response/presenter.js'

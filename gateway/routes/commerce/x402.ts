@@ -5,7 +5,7 @@ import {
   type PayOutcome,
   type SettlementResponse,
   x402,
-} from '../../../actors/commerce/x402/protocol.js'
+} from '../../../actors/commerce/payments/x402/protocol.js'
 import { problem, type Route, reply, route } from '../../route.js'
 
 const AT = '/api/v1/public/commerce'

@@ -3,7 +3,7 @@ import { z } from 'zod'
 import {
   accessPolicies,
   type PolicyRefused,
-} from '../../../actors/oauth/access-policies/protocol.js'
+} from '../../../actors/oauth/resources/access-policies/protocol.js'
 import {
   Aal,
   accessPolicy,

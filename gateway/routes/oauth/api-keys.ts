@@ -4,7 +4,7 @@ import {
   API_KEY_SCOPES,
   type ApiKeyRecord,
   apiKeys,
-} from '../../../actors/oauth/api-keys/protocol.js'
+} from '../../../actors/oauth/resources/api-keys/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { presenter } from '../../response/presenter.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'

@@ -1,6 +1,9 @@
 /** The API resources of a tenant: APIs and MCP servers that accept access tokens of this service. */
 import { z } from 'zod'
-import { apiResources, type ResourceRefused } from '../../../actors/oauth/api-resources/protocol.js'
+import {
+  apiResources,
+  type ResourceRefused,
+} from '../../../actors/oauth/resources/api-resources/protocol.js'
 import {
   apiResource,
   type ApiResourceMembers,

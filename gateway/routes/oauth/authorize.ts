@@ -7,7 +7,7 @@ import {
   type ConsentAsked,
   type Refused,
   type SessionEnded,
-} from '../../../actors/oauth/authorization/protocol.js'
+} from '../../../actors/oauth/tokens/authorization/protocol.js'
 import {
   accountsPage,
   answeredBeforePage,

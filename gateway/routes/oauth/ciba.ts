@@ -6,7 +6,7 @@ import {
   type InboxDecided,
   type InboxPerson,
   type InboxRefused,
-} from '../../../actors/oauth/device-and-ciba/protocol.js'
+} from '../../../actors/oauth/tokens/device-and-ciba/protocol.js'
 import type { BrowserSession } from '../../../actors/identity/sign-in/sessions/protocol.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import {

@@ -5,7 +5,7 @@ import {
   type Registration,
   clientRegistration,
   type TokenRefused,
-} from '../../../actors/oauth/client-registration/protocol.js'
+} from '../../../actors/oauth/clients/dynamic/protocol.js'
 import { choice, empty, json, oauthError, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { applicationManagers } from './clients.js'

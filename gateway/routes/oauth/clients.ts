@@ -4,7 +4,7 @@ import {
   type ApplicationDraft,
   type ApplicationInvalid,
   applications,
-} from '../../../actors/oauth/clients/protocol.js'
+} from '../../../actors/oauth/clients/registered/protocol.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { callerOf } from '../../request/caller.js'
 import { presenter } from '../../response/presenter.js'

@@ -4,7 +4,7 @@ import {
   backchannel,
   type DeviceAsked,
   type DeviceDecided,
-} from '../../../actors/oauth/device-and-ciba/protocol.js'
+} from '../../../actors/oauth/tokens/device-and-ciba/protocol.js'
 import { quotaAddress } from '../../../actors/domain/quota-address.js'
 import {
   DEVICE_PAGE,

@@ -1,6 +1,6 @@
 /** The clients that signed in by a metadata document. */
 import { z } from 'zod'
-import { observedClients } from '../../../actors/oauth/client-id-metadata/protocol.js'
+import { observedClients } from '../../../actors/oauth/clients/observed/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { presenter } from '../../response/presenter.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'

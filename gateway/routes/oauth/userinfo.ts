@@ -4,7 +4,7 @@ import {
   authorization,
   type PushRefused,
   type UserinfoRefused,
-} from '../../../actors/oauth/authorization/protocol.js'
+} from '../../../actors/oauth/tokens/authorization/protocol.js'
 import type { Unauthenticated } from '../../../actors/oauth/tokens/protocol.js'
 import {
   challengeHints,

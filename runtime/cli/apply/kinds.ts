@@ -1,7 +1,7 @@
 /** The kinds of resources that `svc apply` manages: schema, key and operations of each. */
 import { z } from 'zod'
-import { draftFault as applicationFault } from '../../../actors/oauth/clients/rules.js'
-import { draftFault as resourceFault } from '../../../actors/oauth/api-resources/rules.js'
+import { draftFault as applicationFault } from '../../../actors/oauth/clients/registered/rules.js'
+import { draftFault as resourceFault } from '../../../actors/oauth/resources/api-resources/rules.js'
 import { draftFault as webhookFault } from '../../../actors/webhooks/subscriptions/rules.js'
 import { apiResource } from '../../../actors/domain/entities/api-resource.js'
 import { draftOf } from '../../../actors/domain/entities/entity.js'

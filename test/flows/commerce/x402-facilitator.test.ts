@@ -1,6 +1,6 @@
 /**
  * Facilitators that time out, lie, hang up, answer twice or return garbage: no buyer pays twice, no payment is lost, and an
- * unknown outcome is reported as unknown. What each answer means is in actors/commerce/x402/rules: one fault of a kind is played
+ * unknown outcome is reported as unknown. What each answer means is in actors/commerce/payments/x402/rules: one fault of a kind is played
  * daily, all of them in the long form, where some wait until the service does.
  */
 import { setTimeout as sleep } from 'node:timers/promises'

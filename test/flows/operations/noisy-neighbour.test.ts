@@ -5,7 +5,7 @@
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
 import { runningPerShare } from '../../../runtime/kernel/mailbox.js'
-import { applicationsActor } from '../../../actors/oauth/clients/actor.js'
+import { applicationsActor } from '../../../actors/oauth/clients/registered/actor.js'
 import { type Answer, type Api, apiOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'

@@ -60,7 +60,7 @@ export const LIMITS: readonly SeededFault[] = [
   ),
   fault(
     'an agent has 20 keys at most',
-    'actors/agents/management/keys.ts',
+    'actors/agents/agents/management/keys.ts',
     ['.length >= KEYS_MAX', '.length > KEYS_MAX'],
     'flows/agents/agent-management.test.ts',
   ),

@@ -4,7 +4,7 @@ import { fault, type SeededFault } from './fault.js'
 const POLICY = 'actors/commerce/wallets/policy.ts'
 const REFUNDS = 'storage/commerce/refunds.ts'
 const MONEY_FLOWS = 'flows/commerce/money.test.ts'
-const X402_RULES = 'actors/commerce/x402/rules.test.ts'
+const X402_RULES = 'actors/commerce/payments/x402/rules.test.ts'
 
 export const MONEY: readonly SeededFault[] = [
   fault(
@@ -30,19 +30,19 @@ export const MONEY: readonly SeededFault[] = [
   ),
   fault(
     'a price that an asset cannot express is not rounded',
-    'actors/commerce/x402/assets.ts',
+    'actors/commerce/payments/x402/assets.ts',
     ['minor % divisor === 0n ? String(minor / divisor) : null', 'String(minor / divisor)'],
     X402_RULES,
   ),
   fault(
     'currencies have their own number of decimals',
-    'actors/commerce/x402/assets.ts',
+    'actors/commerce/payments/x402/assets.ts',
     ['(currencyExponent(currency) ?? 2)', '2'],
     X402_RULES,
   ),
   fault(
     'a settlement of another amount is no payment',
-    'actors/commerce/x402/facilitator.ts',
+    'actors/commerce/payments/x402/facilitator.ts',
     ['amount !== null && amount !== expected.amount', 'amount === null'],
     X402_RULES,
   ),
@@ -60,25 +60,25 @@ export const MONEY: readonly SeededFault[] = [
   ),
   fault(
     'a card payment of another amount is not believed',
-    'actors/commerce/card/objects.ts',
+    'actors/commerce/payments/card/objects.ts',
     ['amount === providerAmount(order.amountMinor, order.currency)', `typeof amount === 'number'`],
-    'actors/commerce/card/objects.test.ts',
+    'actors/commerce/payments/card/objects.test.ts',
   ),
   fault(
     'a card payment in another currency is not believed',
-    'actors/commerce/card/objects.ts',
+    'actors/commerce/payments/card/objects.ts',
     ['currency.toUpperCase() === order.currency', `currency.length === order.currency.length`],
-    'actors/commerce/card/objects.test.ts',
+    'actors/commerce/payments/card/objects.test.ts',
   ),
   fault(
     'an x402 authorization pays the price',
-    'actors/commerce/x402/authorization.ts',
+    'actors/commerce/payments/x402/authorization.ts',
     ['authorization.value !== amount', 'BigInt(authorization.value) > BigInt(amount)'],
     'flows/commerce/x402.test.ts',
   ),
   fault(
     'an x402 authorization pays the payee of the offer',
-    'actors/commerce/x402/authorization.ts',
+    'actors/commerce/payments/x402/authorization.ts',
     ['!sameAddress(authorization.to, payTo)', 'authorization.to.length !== payTo.length'],
     'flows/commerce/x402.test.ts',
   ),
@@ -96,7 +96,7 @@ export const MONEY: readonly SeededFault[] = [
   ),
   fault(
     'a payout is within the available balance',
-    'actors/commerce/payouts/manage.ts',
+    'actors/commerce/payments/payouts/manage.ts',
     ['amountMinor <= 0 || amountMinor > available', 'amountMinor <= 0 || available <= 0'],
     MONEY_FLOWS,
   ),

@@ -199,7 +199,7 @@ export const SINGLE_USE: readonly SeededFault[] = [
   ),
   fault(
     'a log of a registry is one event',
-    'actors/agents/registries/worker.ts',
+    'actors/agents/agents/registries/worker.ts',
     ['!fresh.has(index)', 'fresh.size < 0'],
     'flows/agents/chain-events.test.ts',
   ),

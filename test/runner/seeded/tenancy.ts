@@ -62,7 +62,7 @@ export const TENANCY: readonly SeededFault[] = [
         replace: 'where $1::uuid is not null and id = $2 and metadata_url is null`',
       },
     ],
-    'actors/oauth/clients/applications.test.ts',
+    'actors/oauth/clients/registered/applications.test.ts',
   ),
   fault(
     'a client introspects tokens of its own tenant',
@@ -96,13 +96,13 @@ export const TENANCY: readonly SeededFault[] = [
   ),
   fault(
     'a key of an agent is changed at home only',
-    'actors/agents/management/rules.ts',
+    'actors/agents/agents/management/rules.ts',
     ['agent.homeTenantId !== principal.tenantId', 'agent.homeTenantId === null'],
     'flows/agents/agent-management.test.ts',
   ),
   fault(
     'a log about an agent is an event of the tenants of that agent alone',
-    'actors/agents/registries/worker.ts',
+    'actors/agents/agents/registries/worker.ts',
     ['token === change.token && change.block', 'change.block'],
     'flows/agents/chain-events.test.ts',
   ),

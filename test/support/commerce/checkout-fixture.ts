@@ -2,9 +2,9 @@
  * Commerce without HTTP: its actors on a controlled clock, over a payment provider that may fail at
  * any moment.
  */
-import { checkoutActor } from '../../../actors/commerce/checkout/actor.js'
-import type { CheckoutNeeds } from '../../../actors/commerce/checkout/needs.js'
-import { renewalRound } from '../../../actors/commerce/renewals/round.js'
+import { checkoutActor } from '../../../actors/commerce/payments/checkout/actor.js'
+import type { CheckoutNeeds } from '../../../actors/commerce/payments/checkout/needs.js'
+import { renewalRound } from '../../../actors/commerce/payments/renewals/round.js'
 import { commerceActor } from '../../../actors/commerce/payments/actor.js'
 import {
   type PaymentProvider,
@@ -12,7 +12,7 @@ import {
 } from '../../../actors/commerce/payments/payment-provider.js'
 import { sandboxProvider } from '../../../actors/commerce/payments/sandbox-provider.js'
 import type { Caller } from '../../../actors/domain/audit.js'
-import { payoutsActor } from '../../../actors/commerce/payouts/actor.js'
+import { payoutsActor } from '../../../actors/commerce/payments/payouts/actor.js'
 import { type HeldClock, heldClock } from '../held-clock.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { type Logger, silentLogger } from '../../../runtime/kernel/log.js'

@@ -1,7 +1,7 @@
 /** The account page: collects what users may see of their account and revokes what they end. */
 import { defineActor } from '../../../../runtime/kernel/actor.js'
 import { delegation } from '../../../agents/delegation/protocol.js'
-import { authorization } from '../../../oauth/authorization/protocol.js'
+import { authorization } from '../../../oauth/tokens/authorization/protocol.js'
 import { federatedLogin } from '../ways/federated/protocol.js'
 import { browserSessions } from '../sessions/protocol.js'
 import { revokeOtherOwnSessions, revokeOwnSession, withdrawConsent } from './end.js'

@@ -1,6 +1,6 @@
 /** The account page: what a signed-in user sees and may end. Sessions, second factors, consents and delegations. */
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
-import type { ConsentSeen } from '../../../oauth/authorization/protocol.js'
+import type { ConsentSeen } from '../../../oauth/tokens/authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../sessions/protocol.js'
 import type { DelegationRecord } from '../../../agents/delegation/protocol.js'
 import type { ProfileText } from '../../../domain/people/profile-claims.js'

@@ -2,7 +2,7 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { asId } from '../../../domain/ids.js'
 import { CONSOLE_CLIENT_ID } from '../../../domain/people/console-client.js'
-import { consoleClientOf } from '../../clients/console-client.js'
+import { consoleClientOf } from './console-client.js'
 import type { OAuthForm } from '../form.js'
 import type { ClientQuota, OAuthRefused, ProofRefused, TokenRequest } from '../protocol.js'
 import { refuse, refusedClient } from '../refusals.js'

@@ -11,17 +11,13 @@ import { findClient } from '../../../../storage/oauth/applications.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
-import type {
-  Admitted,
-  MetadataClients,
-  NotAdmitted,
-} from '../../client-id-metadata/metadata-clients.js'
+import type { Admitted, MetadataClients, NotAdmitted } from './metadata/metadata-clients.js'
 import {
   NO_SUCH_RESOURCE,
   NO_TENANT,
   tenantOfRequest,
   type TenantOfRequestNeeds,
-} from '../../client-id-metadata/tenant-of-request.js'
+} from './metadata/tenant-of-request.js'
 import type { OAuthForm } from '../form.js'
 import { hashRefreshToken } from '../grants/refresh-token.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'

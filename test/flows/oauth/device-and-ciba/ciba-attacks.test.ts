@@ -5,7 +5,7 @@ import * as fc from 'fast-check'
 import { exportJWK, SignJWT } from 'jose'
 import * as oidc from 'openid-client'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
-import { isBindingMessage } from '../../../../actors/oauth/device-and-ciba/ciba-parameters.js'
+import { isBindingMessage } from '../../../../actors/oauth/tokens/device-and-ciba/ciba-parameters.js'
 import { dataIn } from '../../../support/pages/browser.js'
 import {
   ciba,

@@ -1,0 +1,116 @@
+/** Serves the documents of agents, and lets an agent change what they say. */
+import { defineActor } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { namesUser } from '../../../../runtime/kernel/text/urls.js'
+import { findAgentProfile, replaceAgentProfile } from '../../../../storage/agents/agent-profiles.js'
+import { holdAgent } from '../../../../storage/agents/agent-management.js'
+import { appendAudit } from '../../../../storage/operations/audit.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import {
+  agentCard,
+  agentClientDocument,
+  agentDocumentUrl,
+  agentKeySet,
+  type AgentProfile,
+  CLIENT_DOCUMENT_BYTES_MAX,
+} from '../../../domain/agents/documents.js'
+import { audited } from '../../../domain/audit.js'
+import { isUuid } from '../../../domain/ids.js'
+import { redirectUriFault } from '../../../domain/redirect-uri.js'
+import {
+  type AgentDocumentsProtocol,
+  type AgentProfileChange,
+  agentDocuments,
+  type ProfileInvalid,
+} from './protocol.js'
+
+const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
+
+export type AgentDocumentsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly issuer: string
+}
+
+export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocumentsNeeds>({
+  address: agentDocuments,
+  asks: {},
+  mailbox: { capacity: 4096, inflightMax: 256 },
+  lane: { changeAgentProfile: ({ caller }) => caller.principal.clientId },
+  // The actor has no state that a restart would repair.
+  supervision: { onFailure: 'resume' },
+  create: ({ database, clock, random, issuer }) => ({
+    async document({ agentId, name }, { signal }) {
+      if (!isUuid(agentId)) return UNKNOWN_AGENT
+      // The documents are public, and the agent may be of any tenant.
+      const agent = await database.system((tx) => findAgentProfile<AgentProfile>(tx, agentId), {
+        signal,
+      })
+      if (agent === undefined) return UNKNOWN_AGENT
+      const documents = {
+        client: () => agentClientDocument(issuer, agent),
+        jwks: () => agentKeySet(agent),
+        'agent-card': () => agentCard(issuer, agent),
+      }
+      return { tag: 'published', body: Buffer.from(JSON.stringify(documents[name]())) }
+    },
+
+    async changeAgentProfile({ caller, change }, { requestId }) {
+      const agentId = caller.principal.clientId
+      // The agent may work with a token of a tenant that is not its home.
+      return database.system(async (tx) => {
+        if (!(await holdAgent(tx, agentId))) return UNKNOWN_AGENT
+        const agent = await findAgentProfile<AgentProfile>(tx, agentId)
+        if (agent === undefined) return UNKNOWN_AGENT
+        const profile = changed(agent.profile, change)
+        const invalid = faultOf(profile, agentClientDocument(issuer, { ...agent, profile }))
+        if (invalid !== null) return invalid
+        const now = clock.now()
+        await replaceAgentProfile(tx, agentId, profile, now)
+        appendAudit(tx, [
+          audited(caller, {
+            id: random.uuid(),
+            tenantId: agent.tenantId,
+            type: 'admin.agent.updated',
+            occurredAt: now,
+            resource: { type: 'agent', id: agentId },
+            requestId,
+            data: { profile, profile_before: agent.profile },
+          }),
+        ])
+        const clientId = agentDocumentUrl(issuer, agentId, 'client')
+        return { tag: 'found', agentId, clientId, profile }
+      })
+    },
+  }),
+})
+
+function changed(before: AgentProfile, change: AgentProfileChange): AgentProfile {
+  const stated = Object.entries(change).filter(([, value]) => value !== undefined)
+  const after = Object.entries({ ...before, ...Object.fromEntries(stated) })
+  return Object.fromEntries(after.filter(([, value]) => value !== null))
+}
+
+function faultOf(profile: AgentProfile, document: unknown): ProfileInvalid | null {
+  for (const [index, uri] of (profile.redirect_uris ?? []).entries()) {
+    const fault = redirectUriFault(uri)
+    if (fault !== undefined)
+      return { tag: 'invalid', pointer: `/redirect_uris/${index}`, detail: `The URI ${fault}.` }
+  }
+  const { client_uri: uri } = profile
+  if (uri !== undefined && !isWebPage(uri))
+    return { tag: 'invalid', pointer: '/client_uri', detail: 'Must be an https URL.' }
+  return Buffer.byteLength(JSON.stringify(document)) <= CLIENT_DOCUMENT_BYTES_MAX
+    ? null
+    : {
+        tag: 'invalid',
+        pointer: '/redirect_uris',
+        detail: `The client metadata document would be longer than ${CLIENT_DOCUMENT_BYTES_MAX} bytes.`,
+      }
+}
+
+function isWebPage(uri: string): boolean {
+  return /^https:\/\/[\x21-\x7e]+$/i.test(uri) && URL.canParse(uri) && !namesUser(uri)
+}

@@ -1,0 +1,37 @@
+/** The documents that agents publish as clients of other services (docs/guides/agents/agent-documents.md). */
+import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
+import type { AgentProfile } from '../../../domain/agents/documents.js'
+import type { Caller } from '../../../domain/audit.js'
+
+export type AgentDocumentsProtocol = {
+  /** Anonymous. Unknown, suspended and deleted agents have no documents. */
+  document: Ask<
+    { readonly agentId: string; readonly name: AgentDocumentName },
+    { readonly tag: 'published'; readonly body: Uint8Array } | { readonly tag: 'unknown_agent' }
+  >
+  /** Absent members of the change stay unchanged. */
+  changeAgentProfile: Ask<
+    { readonly caller: Caller; readonly change: AgentProfileChange },
+    ProfileFound | ProfileInvalid | { readonly tag: 'unknown_agent' }
+  >
+}
+
+export type AgentDocumentName = 'client' | 'jwks' | 'agent-card'
+export type AgentProfileChange = {
+  readonly [K in keyof AgentProfile]?: AgentProfile[K] | null | undefined
+}
+export type ProfileFound = {
+  readonly tag: 'found'
+  readonly agentId: string
+  /** The URL of the metadata document. */
+  readonly clientId: string
+  readonly profile: AgentProfile
+}
+export type ProfileInvalid = {
+  readonly tag: 'invalid'
+  /** JSON pointer into the body. */
+  readonly pointer: string
+  readonly detail: string
+}
+
+export const agentDocuments = address<AgentDocumentsProtocol>('agent-documents', ['document'])

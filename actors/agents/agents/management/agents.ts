@@ -1,0 +1,233 @@
+/**
+ * Agent management by tenant administrators.
+ *
+ * States: active <-> suspended, then removed, which is final. The home tenant suspends an agent
+ * everywhere; another tenant suspends it in that tenant only (docs/reference/agents.md).
+ */
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import {
+  type VisibleAgent,
+  deleteAgentRows,
+  deleteAgentSuspension,
+  findVisibleAgent,
+  holdAgent,
+  insertAgentSuspension,
+  listVisibleAgents,
+  setAgentScopes,
+  setAgentStatus,
+} from '../../../../storage/agents/agent-management.js'
+import { endAgentSessions } from '../../../../storage/agents/agent-status.js'
+import { type AgentWithKeys, findAgent, findAgents } from '../../../../storage/agents/agents.js'
+import { keepsOwnersWithout } from '../../../../storage/identity/organization-members.js'
+import { deleteClientsOfDocument } from '../../../../storage/oauth/observed-clients.js'
+import { type DelegationsToEnd, endDelegations } from '../../../../storage/agents/delegations.js'
+import { appendEvents } from '../../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
+import type { AgentRecord } from '../protocol.js'
+import { agentRecord } from '../records.js'
+import { agentDocumentUrl } from '../../../domain/agents/documents.js'
+import { byCaller, delegationsRevoked } from '../../../domain/revocation.js'
+import { isUuid } from '../../../domain/ids.js'
+import { appendOrganizationEvent, doerOf } from '../../../platform/organization-events.js'
+import { page } from '../../../platform/paging.js'
+import { mayBeLocked } from './last-owner.js'
+import { auditHere } from './audit.js'
+import type { AgentFound, OneAgent } from './protocol.js'
+import { isAbove, scopesFault } from './rules.js'
+import type { AgentManagementNeeds, ManagementHandler } from './needs.js'
+
+const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
+const LAST_OWNER = { tag: 'last_owner' } as const
+const ABOVE = { tag: 'owner_above_caller' } as const
+
+export const listAgents: ManagementHandler<'listAgents'> = async (
+  { database },
+  { caller, limit, after },
+  { signal },
+) => {
+  const { tenantId } = caller.principal
+  return database.system(
+    async (tx) => {
+      const { items, next } = page(await listVisibleAgents(tx, tenantId, limit + 1, after), limit)
+      const rows = await findAgents(
+        tx,
+        items.map(({ id }) => id),
+      )
+      const suspended = new Set(
+        items.filter(({ suspendedHere }) => suspendedHere).map(({ id }) => id),
+      )
+      return {
+        tag: 'listed',
+        agents: rows.map((row) => recordOf(row, suspended.has(row.id))),
+        next,
+      }
+    },
+    { signal },
+  )
+}
+
+export const readAgent: ManagementHandler<'readAgent'> = ({ database }, message, { signal }) => {
+  return database.system(
+    async (tx) => {
+      const found = await findVisible(tx, message)
+      return found === undefined ? UNKNOWN_AGENT : present(tx, found, found.suspendedHere)
+    },
+    { signal },
+  )
+}
+
+export const suspendAgent: ManagementHandler<'suspendAgent'> = (needs, message, context) => {
+  return change(needs, message, async (tx, found, ended) => {
+    if (isAbove(found, message.caller.principal)) return ABOVE
+    const now = needs.clock.now()
+    const home = isHome(message, found)
+    const { tenantId } = message.caller.principal
+    const reach = home ? null : tenantId
+    if (!(await mayBeLocked(tx, message.caller, found.id, reach))) return LAST_OWNER
+    const delegations = { tenantId: reach, agentId: found.id }
+    await revokeDelegations(needs, tx, message, delegations, 'agent_suspended', now, context)
+    const changed = home
+      ? await setAgentStatus(tx, found.id, 'suspended', now)
+      : await insertAgentSuspension(tx, tenantId, found.id, now)
+    if (changed) {
+      const of = { agentId: found.id, tenantId: reach, fingerprint: null }
+      await endAgentSessions(tx, of, 'agent_suspended', now)
+      ended.push(...(await endClients(needs, tx, found.id, reach, now)))
+      auditHere(tx, needs, message, 'admin.agent.suspended', { everywhere: home }, context)
+    }
+    return present(tx, found, !home)
+  })
+}
+
+export const activateAgent: ManagementHandler<'activateAgent'> = (needs, message, context) => {
+  return change(needs, message, async (tx, found) => {
+    if (isAbove(found, message.caller.principal)) return ABOVE
+    const home = isHome(message, found)
+    const changed = home
+      ? await setAgentStatus(tx, found.id, 'active', needs.clock.now())
+      : await deleteAgentSuspension(tx, message.caller.principal.tenantId, found.id)
+    if (changed)
+      auditHere(tx, needs, message, 'admin.agent.activated', { everywhere: home }, context)
+    const active = await present(tx, found, false)
+    // The home tenant still suspends it, which this tenant cannot change.
+    return active.agent.status === 'active' ? active : { tag: 'suspended_at_home' as const }
+  })
+}
+
+export const deleteAgent: ManagementHandler<'deleteAgent'> = (needs, message, context) => {
+  return change(needs, message, async (tx, found, ended) => {
+    if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
+    if (isAbove(found, message.caller.principal)) return ABOVE
+    if (!(await keepsOwnersWithout(tx, found.id, null))) return LAST_OWNER
+    const of = { agentId: found.id, tenantId: null, fingerprint: null }
+    const now = needs.clock.now()
+    const delegations = { tenantId: null, agentId: found.id }
+    await revokeDelegations(needs, tx, message, delegations, 'agent_deleted', now, context)
+    await endAgentSessions(tx, of, 'agent_deleted', now)
+    ended.push(...(await endClients(needs, tx, found.id, null, now)))
+    const by = doerOf(message.caller)
+    for (const left of await deleteAgentRows(tx, found.id)) {
+      const { organizationId, id, role } = left
+      const fields = { member: { type: 'agent', id: found.id }, member_id: id, role }
+      const event = { organizationId, fields, by, now, requestId: context.requestId }
+      await appendOrganizationEvent(tx, needs.random, { ...event, type: 'org.member.removed' })
+    }
+    auditHere(tx, needs, message, 'admin.agent.deleted', {}, context)
+    return { tag: 'removed' as const }
+  })
+}
+
+export const updateAgent: ManagementHandler<'updateAgent'> = (needs, message, context) => {
+  return change(needs, message, async (tx, found) => {
+    const { caller, scopes: requested } = message
+    if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
+    if (isAbove(found, message.caller.principal)) return ABOVE
+    if (requested === undefined) return present(tx, found, false)
+    const row = await findAgent(tx, found.id)
+    const scopes = [...new Set(requested)]
+    const held = caller.principal.scopes
+    const fault = scopesFault(scopes, held, row?.controlPlane ?? false)
+    if (fault !== undefined) return fault
+    const before = (await setAgentScopes(tx, found.id, scopes, needs.clock.now())) ?? []
+    // A removed scope ends now, not with the refresh tokens. Sessions end in every tenant,
+    // because the stored scopes also apply where the agent is a member.
+    if (before.some((scope) => !scopes.includes(scope))) {
+      const of = { agentId: found.id, tenantId: null, fingerprint: null }
+      await endAgentSessions(tx, of, 'scopes_narrowed', needs.clock.now())
+    }
+    auditHere(tx, needs, message, 'admin.agent.updated', { scopes, scopes_before: before }, context)
+    return present(tx, found, false)
+  })
+}
+
+/**
+ * Changes an agent that the tenant sees, then invalidates its tokens and the tokens of `ended` in the caches of this
+ * process; the other processes get a notification at the commit. Not cancelled when the client disconnects: a
+ * suspension must complete.
+ */
+async function change<Result>(
+  { database, tokens }: AgentManagementNeeds,
+  message: OneAgent,
+  work: (tx: Transaction, found: VisibleAgent, ended: string[]) => Promise<Result>,
+): Promise<Result | typeof UNKNOWN_AGENT> {
+  let ended: string[] = []
+  const result = await database.system(async (tx) => {
+    ended = []
+    const found = await findVisible(tx, message)
+    if (found === undefined || !(await holdAgent(tx, found.id))) return UNKNOWN_AGENT
+    return work(tx, found, ended)
+  })
+  tokens.send('invalidate', { ids: [message.agentId, ...ended] })
+  return result
+}
+
+async function findVisible(
+  tx: Transaction,
+  { caller, agentId }: OneAgent,
+): Promise<VisibleAgent | undefined> {
+  return isUuid(agentId) ? findVisibleAgent(tx, caller.principal.tenantId, agentId) : undefined
+}
+
+const isHome = ({ caller }: OneAgent, found: VisibleAgent) =>
+  found.homeTenantId === caller.principal.tenantId
+
+/** Ends what people granted to the client that the agent's own document describes. */
+function endClients(
+  { issuer }: AgentManagementNeeds,
+  tx: Transaction,
+  agentId: string,
+  tenantId: string | null,
+  now: Date,
+): Promise<readonly string[]> {
+  return deleteClientsOfDocument(tx, agentDocumentUrl(issuer, agentId, 'client'), tenantId, now)
+}
+
+/** Revokes delegations of the agent. Each event belongs to the tenant of its delegation. */
+async function revokeDelegations(
+  { random }: AgentManagementNeeds,
+  tx: Transaction,
+  { caller }: OneAgent,
+  of: DelegationsToEnd,
+  reason: string,
+  now: Date,
+  { requestId }: MessageContext,
+): Promise<void> {
+  const ended = await endDelegations(tx, of, reason, now)
+  appendEvents(tx, delegationsRevoked(random, ended, byCaller(caller, requestId)))
+}
+
+async function present(
+  tx: Transaction,
+  { id }: VisibleAgent,
+  suspendedHere: boolean,
+): Promise<AgentFound> {
+  const row = await findAgent(tx, id)
+  if (row === undefined) throw new Error('a locked agent exists')
+  return { tag: 'found', agent: recordOf(row, suspendedHere) }
+}
+
+/** The record as a tenant sees it. */
+function recordOf(row: AgentWithKeys, suspendedHere: boolean): AgentRecord {
+  const record = agentRecord(row)
+  return suspendedHere ? { ...record, status: 'suspended' } : record
+}

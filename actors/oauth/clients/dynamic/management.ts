@@ -1,0 +1,137 @@
+/** The management of a registration by its client (RFC 7592). */
+import { appendAudit } from '../../../../storage/operations/audit.js'
+import {
+  findApplication,
+  findClient,
+  isSecretOf,
+  lockApplication,
+  removeApplication,
+  secretsInForce,
+  updateApplication,
+} from '../../../../storage/oauth/applications.js'
+import { writeRegistration } from '../../../../storage/oauth/client-registration.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
+import { asId } from '../../../domain/ids.js'
+import { changeSecret } from '../registered/change.js'
+import { needsSecret, optionalMembers } from '../registered/rows.js'
+import { clientKind } from '../registered/rules.js'
+import { authorizeManagement, denied } from './admission.js'
+import { refused } from './metadata.js'
+import type { MetadataRefused, Registration } from './protocol.js'
+import { auditOf, type Handling, registrationOf, type RegistrationNeeds } from './register.js'
+import { validateMetadata } from './validate-metadata.js'
+
+const DELETED = denied('the client was deleted')
+
+export const readRegistration: Handling<'readRegistration'> = async (
+  needs,
+  { clientId, authorization },
+  context,
+) => {
+  const found = await authorizeManagement(needs, clientId, authorization, context)
+  if (found.tag !== 'managed') return found
+  const { tenantId, tenantSlug, handedOn } = found.row
+  const row = await needs.database.tenant(
+    tenantId,
+    (tx) => findApplication(tx, tenantId, clientId),
+    { signal: context.signal },
+  )
+  return row === undefined
+    ? DELETED
+    : { tag: 'found', registration: registrationOf(row, handedOn, tenantSlug, null, found.token) }
+}
+
+export const replaceRegistration: Handling<'replaceRegistration'> = async (
+  needs,
+  { clientId, metadata, authorization, address },
+  context,
+) => {
+  const { database, clock } = needs
+  const found = await authorizeManagement(needs, clientId, authorization, context)
+  if (found.tag !== 'managed') return found
+  const { tenantId, tenantSlug } = found.row
+  const read = await validateMetadata(needs, metadata, found.row, context)
+  if (read.tag === 'refused') return read
+  const named = metadata['client_id']
+  if (typeof named !== 'string' || asId(named) !== clientId)
+    return refused('client_id: must be the id of this registration (RFC 7592 section 2.2)')
+  const { draft, handedOn } = read
+  const secretSent = metadata['client_secret'] ?? null
+  const outcome = await database.tenant(
+    tenantId,
+    async (tx): Promise<Registration | MetadataRefused | null> => {
+      const before = await lockApplication(tx, tenantId, clientId)
+      if (before === undefined) return null
+      if (secretSent !== null && !(await hasSecret(tx, clientId, secretSent, clock.now())))
+        return refused('client_secret: not the issued secret')
+      const kind = clientKind(draft, before)!
+      const secret = await changeSecret(needs, tx, before, needsSecret(kind))
+      const row = await updateApplication(
+        tx,
+        {
+          ...kind,
+          id: clientId,
+          tenantId,
+          name: draft.name,
+          redirectUris: [...draft.redirectUris],
+          updatedAt: clock.now(),
+          // Settings of the operator are not part of the metadata and stay unchanged.
+          audience: before.audience,
+          requirePkce: before.requirePkce,
+          defaultScopes: before.defaultScopes,
+          ...optionalMembers(draft),
+        },
+        before,
+      )
+      const kept = { handedOn, tokenSha256: null, bounds: null }
+      await writeRegistration(tx, { tenantId, applicationId: clientId, ...kept })
+      const from = { address, tokenId: null }
+      const type = 'admin.application.updated'
+      appendAudit(tx, [auditOf(needs, type, tenantId, clientId, from, context)])
+      return registrationOf(row, handedOn, tenantSlug, secret, found.token)
+    },
+    { signal: context.signal },
+  )
+  forget(needs, clientId)
+  if (outcome === null) return DELETED
+  return 'tag' in outcome ? outcome : { tag: 'found', registration: outcome }
+}
+
+export const deleteRegistration: Handling<'deleteRegistration'> = async (
+  needs,
+  { clientId, authorization, address },
+  context,
+) => {
+  const found = await authorizeManagement(needs, clientId, authorization, context)
+  if (found.tag !== 'managed') return found
+  const { tenantId } = found.row
+  const removed = await needs.database.tenant(
+    tenantId,
+    async (tx) => {
+      if (!(await removeApplication(tx, tenantId, clientId))) return false
+      const from = { address, tokenId: null }
+      const type = 'admin.application.deleted'
+      appendAudit(tx, [auditOf(needs, type, tenantId, clientId, from, context)])
+      return true
+    },
+    { signal: context.signal },
+  )
+  forget(needs, clientId)
+  return removed ? { tag: 'removed' } : DELETED
+}
+
+/** Drops the cached client in this process. The commit notifies the other processes. */
+function forget({ tokens }: RegistrationNeeds, clientId: string): void {
+  tokens.send('invalidate', { ids: [clientId] })
+}
+
+async function hasSecret(
+  tx: Transaction,
+  clientId: string,
+  stated: unknown,
+  now: Date,
+): Promise<boolean> {
+  if (typeof stated !== 'string') return false
+  const client = await findClient(tx, clientId)
+  return client !== undefined && isSecretOf(stated, secretsInForce(client, now))
+}

@@ -1,0 +1,57 @@
+/** Lists and removes the clients that a tenant knows by their metadata documents. */
+import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import {
+  deleteObservedClient,
+  listObservedClients,
+} from '../../../../storage/oauth/observed-clients.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { isUuid } from '../../../domain/ids.js'
+import { pageOf } from '../../../platform/paging.js'
+import { recordAudit } from '../../../platform/record-audit.js'
+import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
+import { observedClients, type ObservedClientsProtocol } from './protocol.js'
+
+export type ObservedClientsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tokens: ActorRef<TokensProtocol>
+}
+
+export const observedClientsActor = defineActor<ObservedClientsProtocol, ObservedClientsNeeds>({
+  address: observedClients,
+  asks: { tokens },
+  mailbox: { capacity: 1024, inflightMax: 64 },
+  // The actor has no state that a restart would repair.
+  supervision: { onFailure: 'resume' },
+  create: ({ database, clock, random, tokens }) => ({
+    async listObservedClients({ tenantId, ...asked }, context) {
+      const { items, next } = await pageOf({ database }, tenantId, asked, context, (...page) =>
+        listObservedClients(...page, clock.now()),
+      )
+      return { tag: 'listed', clients: items, next }
+    },
+
+    async deleteObservedClient({ caller, id }, context) {
+      if (!isUuid(id)) return { tag: 'unknown' }
+      const { tenantId } = caller.principal
+      // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
+      const deleted = await database.tenant(tenantId, async (tx) => {
+        const found = await deleteObservedClient(tx, tenantId, id, clock.now())
+        if (found === undefined) return undefined
+        const { clientId, families } = found
+        recordAudit({ clock, random }, tx, caller, context, {
+          type: 'admin.observed_client.deleted',
+          resource: { type: 'client', id: clientId },
+          data: { client_id: clientId, grants_ended: families.length },
+        })
+        return found
+      })
+      if (deleted === undefined) return { tag: 'unknown' }
+      tokens.send('invalidate', { ids: [id, ...deleted.families] })
+      return { tag: 'removed' }
+    },
+  }),
+})

@@ -1,0 +1,56 @@
+/** Lists and reads the applications of a tenant. */
+import type { ActorRef, Handler } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import {
+  type ApplicationRow,
+  applicationsOfTenant,
+  findApplication,
+} from '../../../../storage/oauth/applications.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { isUuid } from '../../../domain/ids.js'
+import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
+import { pageOf } from '../../../platform/paging.js'
+import type { TokensProtocol } from '../../tokens/protocol.js'
+import type { Application, ApplicationsProtocol } from './protocol.js'
+
+export type ApplicationsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly isOwnAddress: (uri: string) => boolean
+}
+
+export type Handling<K extends keyof ApplicationsProtocol> = Handler<
+  ApplicationsNeeds,
+  ApplicationsProtocol,
+  K
+>
+
+export const listApplications: Handling<'listApplications'> = async (needs, message, context) => {
+  const { tenantId } = message.principal
+  const { items, next } = await pageOf(needs, tenantId, message, context, applicationsOfTenant)
+  return { tag: 'listed', applications: items.map(toApplication), next }
+}
+
+export const getApplication: Handling<'getApplication'> = async (
+  { database },
+  { principal: { tenantId }, applicationId },
+  { signal },
+) => {
+  if (!isUuid(applicationId)) return { tag: 'unknown' }
+  const row = await database.tenant(
+    tenantId,
+    (tx) => findApplication(tx, tenantId, applicationId),
+    {
+      signal,
+    },
+  )
+  return row === undefined ? { tag: 'unknown' } : { tag: 'found', application: toApplication(row) }
+}
+
+export function toApplication({ heldToMethod: _held, ...row }: ApplicationRow): Application {
+  return { ...row, clientId: row.id }
+}

@@ -1,0 +1,248 @@
+/** Rules for applications (RFC 7591 section 2). See docs/reference/oauth.md. */
+import { namesUser } from '../../../../runtime/kernel/text/urls.js'
+import { redirectUriFault } from '../../../domain/redirect-uri.js'
+import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../../../domain/scopes.js'
+import { DEFAULT_SCOPES } from '../../../../storage/oauth/applications.js'
+import type { ScopeBounds } from '../../../../storage/oauth/client-registration.js'
+import { CREDENTIAL_SCOPES } from '../../../domain/credentials/catalogue.js'
+import { importPublicJwk } from '../../../platform/jose/jwk.js'
+import type {
+  ApplicationDraft,
+  ApplicationInvalid,
+  ClientType,
+  TokenEndpointAuthMethod,
+} from './protocol.js'
+
+/** Every grant that an application may have. */
+const GRANT_TYPES = new Set([
+  'authorization_code',
+  'refresh_token',
+  'client_credentials',
+  'urn:ietf:params:oauth:grant-type:token-exchange',
+  'urn:ietf:params:oauth:grant-type:device_code',
+  'urn:openid:params:grant-type:ciba',
+])
+
+/** True if an application may have the grant. */
+export function isGrantType(grant: string): boolean {
+  return GRANT_TYPES.has(grant)
+}
+
+const KNOWN_SCOPES = new Set<string>([
+  ...TENANT_SCOPES,
+  ...CONTROL_PLANE_SCOPES,
+  ...CREDENTIAL_SCOPES,
+])
+const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
+const KEYS_MAX = 10
+const AUDIENCE_LENGTH_MAX = 512
+
+/** True if all scopes belong to this service, so that no API resource has to be looked up. */
+export function areOwnScopes({ scopes = [] }: Pick<ApplicationDraft, 'scopes'>): boolean {
+  return scopes.every((scope) => KNOWN_SCOPES.has(scope))
+}
+
+/** How a client authenticates: the two members, made consistent. */
+export type ClientKind = {
+  readonly clientType: ClientType
+  readonly tokenEndpointAuthMethod: TokenEndpointAuthMethod
+  /** The secret is taken in the place of the method only: its creator named it, or changed to it. */
+  readonly heldToMethod: boolean
+}
+
+/**
+ * Derives an absent member from the other one. Null if they contradict each other.
+ * @param before the client that is replaced. Older clients, which may send the secret in either place, stay so until their
+ * method changes.
+ */
+export function clientKind(
+  draft: ApplicationDraft,
+  before?: Omit<ClientKind, 'clientType'>,
+): ClientKind | null {
+  const { clientType: type, tokenEndpointAuthMethod: method } = draft
+  const clientType = type ?? (method === 'none' ? 'public' : 'confidential')
+  const tokenEndpointAuthMethod =
+    method ?? (clientType === 'public' ? 'none' : 'client_secret_basic')
+  const agree = (clientType === 'public') === (tokenEndpointAuthMethod === 'none')
+  const isFree = before?.tokenEndpointAuthMethod === method && !before?.heldToMethod
+  const heldToMethod = method?.startsWith('client_secret_') === true && !isFree
+  return agree ? { clientType, tokenEndpointAuthMethod, heldToMethod } : null
+}
+
+/**
+ * The first fault of a draft. Undefined if the draft is valid.
+ * @param resourceScopes the scopes of API resources that the application may have, from `resourceScopesFor`.
+ */
+export function draftFault(
+  draft: ApplicationDraft,
+  resourceScopes: readonly string[],
+): ApplicationInvalid | undefined {
+  const kind = clientKind(draft)
+  if (kind === null)
+    return bad(
+      '/token_endpoint_auth_method',
+      'A public client must have "none", a confidential client any other method.',
+    )
+  return (
+    uriFault('/redirect_uris', draft.redirectUris, kind) ??
+    uriFault('/post_logout_redirect_uris', draft.postLogoutRedirectUris ?? [], kind) ??
+    first(draft.allowedOrigins ?? [], '/allowed_origins', originFault) ??
+    grantFault(draft.grantTypes ?? [], kind) ??
+    first(draft.responseTypes ?? [], '/response_types', (type) =>
+      type === 'code' ? undefined : 'must be "code"',
+    ) ??
+    scopeFault(draft.scopes ?? [], resourceScopes) ??
+    defaultScopeFault(draft) ??
+    audienceFault(draft.audience) ??
+    jwksFault(draft, kind) ??
+    logoFault(draft.logoUri)
+  )
+}
+
+/**
+ * The draft's scopes that its creator lacks. Scopes of user claims and credentials do not count, since a client uses
+ * them only with the consent of a user. Scopes of API resources are no powers at this service.
+ */
+export function scopesBeyond(
+  draft: Pick<ApplicationDraft, 'scopes'>,
+  held: readonly string[],
+): readonly string[] {
+  return (draft.scopes ?? []).filter(
+    (scope) =>
+      KNOWN_SCOPES.has(scope) &&
+      !PERSON_SCOPES.has(scope) &&
+      !CREDENTIAL_SCOPES.includes(scope) &&
+      !held.includes(scope),
+  )
+}
+
+/** What is left of the draft's scopes for a client that registers itself: `openid` if nothing is left (RFC 7591 section 2). */
+export function registrableScopes(
+  { scopes = DEFAULT_SCOPES }: Pick<ApplicationDraft, 'scopes'>,
+  { held, chosen }: ScopeBounds,
+  resourceScopes: readonly string[],
+): readonly string[] {
+  const left = knownScopesWithin(scopes, held, resourceScopes)
+  const bounded = chosen === null ? left : left.filter((scope) => chosen.includes(scope))
+  return bounded.length === 0 ? ['openid'] : bounded
+}
+
+/** The known ones among the scopes, without those that the creator lacks. */
+export function knownScopesWithin(
+  scopes: readonly string[],
+  held: readonly string[],
+  resourceScopes: readonly string[],
+): readonly string[] {
+  const beyond = scopesBeyond({ scopes }, held)
+  return scopes.filter(
+    (scope) =>
+      (KNOWN_SCOPES.has(scope) || resourceScopes.includes(scope)) && !beyond.includes(scope),
+  )
+}
+
+function uriFault(
+  pointer: string,
+  uris: readonly string[],
+  { clientType }: ClientKind,
+): ApplicationInvalid | undefined {
+  for (const [index, uri] of uris.entries()) {
+    const fault = redirectUriFault(uri, clientType === 'public')
+    if (fault !== undefined)
+      return invalid('invalid_redirect_uri', `${pointer}/${index}`, `The URI ${fault}.`)
+  }
+  return undefined
+}
+
+function grantFault(grants: readonly string[], kind: ClientKind): ApplicationInvalid | undefined {
+  if (kind.clientType === 'public' && grants.includes('client_credentials'))
+    return bad('/grant_types', 'A public client cannot have client_credentials.')
+  // OpenID Connect CIBA section 7.1: the client must authenticate.
+  if (kind.clientType === 'public' && grants.includes('urn:openid:params:grant-type:ciba'))
+    return bad('/grant_types', 'A public client cannot have CIBA.')
+  return first(grants, '/grant_types', (grant) =>
+    isGrantType(grant) ? undefined : 'is not a supported grant type',
+  )
+}
+
+function scopeFault(
+  scopes: readonly string[],
+  resourceScopes: readonly string[],
+): ApplicationInvalid | undefined {
+  const index = scopes.findIndex(
+    (scope) => !KNOWN_SCOPES.has(scope) && !resourceScopes.includes(scope),
+  )
+  if (index < 0) return undefined
+  return invalid('invalid_scope', `/scopes/${index}`, 'The scope is unknown.')
+}
+
+/** RFC 6749 section 3.3: the default scopes must be scopes that the application may request. */
+function defaultScopeFault(draft: ApplicationDraft): ApplicationInvalid | undefined {
+  const own = draft.scopes ?? DEFAULT_SCOPES
+  const index = (draft.defaultScopes ?? []).findIndex((scope) => !own.includes(scope))
+  if (index < 0) return undefined
+  return invalid('invalid_scope', `/default_scopes/${index}`, 'The scope is not in `scopes`.')
+}
+
+function originFault(origin: string): string | undefined {
+  if (!URL.canParse(origin)) return 'is not an origin'
+  const url = new URL(origin)
+  if (url.origin !== origin) return 'must be only scheme, host and port, in lower case'
+  if (url.protocol === 'https:') return undefined
+  const local = url.protocol === 'http:' && LOOPBACK_HOSTS.has(url.hostname)
+  return local ? undefined : 'must use HTTPS, or HTTP on a loopback host'
+}
+
+function audienceFault(audience: string | undefined): ApplicationInvalid | undefined {
+  if (audience === undefined) return undefined
+  const absolute = URL.canParse(audience) && !/[\s#\0]/.test(audience)
+  return absolute && audience.length <= AUDIENCE_LENGTH_MAX
+    ? undefined
+    : bad('/audience', 'The audience must be an absolute URI without a fragment (RFC 8707).')
+}
+
+function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvalid | undefined {
+  const keys = draft.jwks?.keys ?? []
+  if (draft.jwksUri !== undefined) {
+    // RFC 7591 section 2 forbids both together.
+    if (draft.jwks !== undefined)
+      return bad('/jwks_uri', '`jwks` and `jwks_uri` exclude each other.')
+    const https = URL.canParse(draft.jwksUri) && new URL(draft.jwksUri).protocol === 'https:'
+    return https ? undefined : bad('/jwks_uri', '`jwks_uri` must be an HTTPS URL.')
+  }
+  if (kind.tokenEndpointAuthMethod === 'private_key_jwt' && keys.length === 0)
+    return bad('/jwks', 'private_key_jwt needs at least one public key.')
+  if (keys.length > KEYS_MAX) return bad('/jwks/keys', `There must be at most ${KEYS_MAX} keys.`)
+  const index = keys.findIndex((key) => importPublicJwk(key) === undefined)
+  if (index < 0) return undefined
+  return bad(`/jwks/keys/${index}`, 'The key must be a public P-256 or Ed25519 key.')
+}
+
+function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
+  const isHttps = uri !== undefined && URL.canParse(uri) && new URL(uri).protocol === 'https:'
+  if (uri === undefined || (isHttps && !namesUser(uri))) return undefined
+  return bad('/logo_uri', '`logo_uri` must be an HTTPS URL.')
+}
+
+function first(
+  values: readonly string[],
+  pointer: string,
+  fault: (value: string) => string | undefined,
+): ApplicationInvalid | undefined {
+  for (const [index, value] of values.entries()) {
+    const found = fault(value)
+    if (found !== undefined) return bad(`${pointer}/${index}`, `The value ${found}.`)
+  }
+  return undefined
+}
+
+function bad(pointer: string, detail: string): ApplicationInvalid {
+  return invalid('bad_request', pointer, detail)
+}
+
+function invalid(
+  error: ApplicationInvalid['error'],
+  pointer: string,
+  detail: string,
+): ApplicationInvalid {
+  return { tag: 'invalid', error, pointer, detail }
+}

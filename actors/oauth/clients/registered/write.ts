@@ -1,0 +1,159 @@
+/** Creates and replaces applications. Who configures a client can act as it, so it gets only scopes of that caller. */
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import {
+  type ApplicationRow,
+  findApplication,
+  insertApplication,
+  newClientSecret,
+  updateApplication,
+} from '../../../../storage/oauth/applications.js'
+import { isAudienceTaken } from '../../../../storage/oauth/audiences.js'
+import { idempotently } from '../../../../storage/platform/idempotency.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
+import type { Caller } from '../../../domain/audit.js'
+import { isUuid } from '../../../domain/ids.js'
+import { changedName, refusedName } from '../../../domain/shown-names.js'
+import { ownershipFault } from '../../resources/api-resources/ownership.js'
+import { changedMembers, powersOf, recordAction } from './audit.js'
+import { changeSecret, changing } from './change.js'
+import type {
+  ApplicationCreated,
+  ApplicationDraft,
+  ApplicationForbidden,
+  ApplicationInvalid,
+  ApplicationRefused,
+  ApplicationReplaced,
+  CreateApplication,
+  ReplaceApplication,
+} from './protocol.js'
+import { type ApplicationsNeeds, type Handling, toApplication } from './read.js'
+import { resourceScopesFor } from './resource-scopes.js'
+import { needsSecret, optionalMembers, stated } from './rows.js'
+import { clientKind, draftFault, scopesBeyond } from './rules.js'
+
+export const createApplication: Handling<'createApplication'> = async (needs, message, context) => {
+  const { caller, draft, idempotency } = message
+  const refusal = await refusalOf(needs, caller, draft, null, context)
+  if (refusal !== null) return refusal
+  return orTaken(
+    needs.database.tenant(
+      caller.principal.tenantId,
+      (tx) =>
+        idempotently(
+          tx,
+          idempotency,
+          () => insert(needs, tx, message, context),
+          (created) => ({ ...created, clientSecret: null }),
+        ),
+      { signal: context.signal },
+    ),
+  )
+}
+
+export const replaceApplication: Handling<'replaceApplication'> = async (
+  needs,
+  message,
+  context,
+) => {
+  const { caller, draft, applicationId } = message
+  const refusal = await refusalOf(needs, caller, draft, applicationId, context)
+  if (refusal !== null) return refusal
+  return orTaken(
+    changing(needs, message, context, (tx, row) => replaceLocked(needs, tx, row, message, context)),
+  )
+}
+
+/** Why the caller may not write the draft. Null if they may. `applicationId` is null for a new application. */
+async function refusalOf(
+  needs: ApplicationsNeeds,
+  { principal: { tenantId, scopes } }: Caller,
+  draft: ApplicationDraft,
+  applicationId: string | null,
+  context: MessageContext,
+): Promise<ApplicationInvalid | ApplicationForbidden | ApplicationRefused | null> {
+  const { database } = needs
+  const { signal } = context
+  const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
+  const fault = draftFault(draft, resourceScopes)
+  if (fault !== undefined) return fault
+  const beyond = scopesBeyond(draft, scopes)
+  if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+  const { audience } = draft
+  if (audience === undefined) return null
+  if (applicationId !== null && isUuid(applicationId)) {
+    const before = await database.tenant(
+      tenantId,
+      (tx) => findApplication(tx, tenantId, applicationId),
+      { signal },
+    )
+    if (before?.audience === audience) return null
+  }
+  const unowned = await ownershipFault(needs, audience, tenantId, context)
+  return unowned?.tag === 'conflict' ? { tag: 'audience_taken' } : unowned
+}
+
+/** The claims of audiences decide between concurrent writes. */
+const orTaken = <T>(write: Promise<T>): Promise<T | { readonly tag: 'audience_taken' }> =>
+  write.catch((error) => {
+    if (!isAudienceTaken(error)) throw error
+    return { tag: 'audience_taken' as const }
+  })
+
+/** Inserts the application. Only the outcome contains its secret. */
+async function insert(
+  needs: ApplicationsNeeds,
+  tx: Transaction,
+  { caller, draft }: CreateApplication,
+  context: MessageContext,
+): Promise<ApplicationCreated> {
+  const { clock, random } = needs
+  const kind = clientKind(draft)!
+  const secret = needsSecret(kind) ? newClientSecret(random) : null
+  const application = await insertApplication(tx, {
+    ...kind,
+    id: random.uuid(),
+    tenantId: caller.principal.tenantId,
+    name: draft.name,
+    redirectUris: [...draft.redirectUris],
+    createdAt: clock.now(),
+    secretSha256: secret?.sha256 ?? null,
+    ...optionalMembers(draft),
+  })
+  recordAction(needs, tx, caller, context, 'created', application, powersOf(application))
+  return {
+    tag: 'created',
+    application: toApplication(application),
+    clientSecret: secret?.secret ?? null,
+    replayed: false,
+  }
+}
+
+async function replaceLocked(
+  needs: ApplicationsNeeds,
+  tx: Transaction,
+  before: ApplicationRow,
+  { caller, draft, status }: ReplaceApplication,
+  context: MessageContext,
+): Promise<ApplicationReplaced | ApplicationInvalid> {
+  const name = changedName(draft.name, before.name)
+  if (name === null) return { ...refusedName('/name'), error: 'bad_request' }
+  const kind = clientKind(draft, before)!
+  const clientSecret = await changeSecret(needs, tx, before, needsSecret(kind))
+  const row = await updateApplication(
+    tx,
+    {
+      ...kind,
+      id: before.id,
+      tenantId: before.tenantId,
+      name,
+      redirectUris: [...draft.redirectUris],
+      updatedAt: needs.clock.now(),
+      ...stated({ status }),
+      ...optionalMembers(draft),
+    },
+    before,
+  )
+  const data = { changed: changedMembers(before, row), ...powersOf(row) }
+  recordAction(needs, tx, caller, context, 'updated', row, data)
+  return { tag: 'replaced', application: toApplication(row), clientSecret }
+}

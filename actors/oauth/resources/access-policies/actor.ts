@@ -1,0 +1,101 @@
+/** Manages the access policies of a tenant. `enforcement.ts` evaluates them. */
+import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import {
+  accessPoliciesInForce,
+  accessPolicyTable,
+} from '../../../../storage/oauth/access-policies.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import type { Caller } from '../../../domain/audit.js'
+import { isNetwork } from '../../../domain/commerce/networks.js'
+import {
+  type AccessPolicy,
+  type AccessPolicyDraft,
+  accessPolicy,
+  type AccessPolicyMembers,
+  levelOf,
+} from '../../../domain/entities/access-policy.js'
+import { answerOf } from '../../../domain/entities/entity.js'
+import { entityHandlers } from '../../../platform/entity-handlers.js'
+import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
+import { type AccessPoliciesProtocol, accessPolicies, type PolicyRefused } from './protocol.js'
+import { denials } from './rules.js'
+import type { AccessControlSettings } from './settings.js'
+
+export type AccessPoliciesActorNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly settings: AccessControlSettings
+  /** The highest assurance level that a sign-in can reach: 3 with passkeys, otherwise 2. */
+  readonly levelMax: 2 | 3
+}
+
+export const accessPoliciesActor = defineActor<AccessPoliciesProtocol, AccessPoliciesActorNeeds>({
+  address: accessPolicies,
+  asks: { tokens },
+  mailbox: { capacity: 512, inflightMax: 32 },
+  // The actor has no state that a restart would repair.
+  supervision: { onFailure: 'resume' },
+  create: (needs) => ({
+    ...entityHandlers<AccessPolicyMembers, PolicyRefused>(needs, {
+      entity: accessPolicy,
+      table: accessPolicyTable,
+      most: needs.settings.max_policies_per_tenant,
+      faultOf: (policy, caller) => faultOf(policy, needs.levelMax) ?? lockout(policy, caller),
+      auditOf: audited,
+      auditOfChange: (before, row) => ({ before: audited(before), after: audited(row) }),
+      changed: (_id, tenantId) => needs.tokens.send('invalidate', { ids: [tenantId] }),
+    }),
+
+    async evaluateAccessPolicies({ caller, ...question }, { signal }) {
+      const { tenantId } = caller.principal
+      const policies = await needs.database.tenant(
+        tenantId,
+        (tx) => accessPoliciesInForce(tx, tenantId),
+        { signal },
+      )
+      const denied = denials(policies, question).map(({ policy: { id, name }, reason }) => ({
+        policyId: id,
+        name,
+        reason,
+      }))
+      return { tag: 'evaluated', denied }
+    },
+  }),
+})
+
+function faultOf(policy: AccessPolicyDraft, levelMax: number): PolicyRefused | null {
+  const { allowedNetworks, deniedNetworks, requiredAal } = policy
+  if ((levelOf(requiredAal) ?? 1) > levelMax) return { tag: 'level_unreachable' }
+  for (const [member, networks] of [
+    ['allowed_networks', allowedNetworks],
+    ['denied_networks', deniedNetworks],
+  ] as const) {
+    const index = networks.findIndex((network) => !isNetwork(network))
+    if (index >= 0) return { tag: 'network_invalid', member, index }
+  }
+  const isEmpty =
+    allowedNetworks.length === 0 && deniedNetworks.length === 0 && requiredAal === null
+  return isEmpty ? { tag: 'no_condition' } : null
+}
+
+/** The refusal of a policy that would refuse its own author, with this token and from this address. */
+function lockout(policy: AccessPolicyDraft, { principal, address }: Caller): PolicyRefused | null {
+  if (policy.force === true) return null
+  const { clientId, scopes, subjectType, acr } = principal
+  const level = subjectType === 'human' ? Number(acr?.slice(-1) ?? 1) : null
+  for (const action of policy.actions) {
+    const [verdict] = denials([{ ...policy, id: '' }], { action, clientId, scopes, address, level })
+    if (verdict !== undefined) return { tag: 'locks_out', reason: verdict.reason, address }
+  }
+  return null
+}
+
+/** The members of a policy for the audit log. */
+function audited(row: AccessPolicy) {
+  const { id: _id, created_at: _from, updated_at: _to, ...members } = answerOf(accessPolicy, row)
+  return members
+}

@@ -1,0 +1,46 @@
+/** Lists and reads the API keys of a tenant. */
+import type { ActorRef, Handler } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { type ApiKeyRow, apiKeysOfTenant, findApiKey } from '../../../../storage/oauth/api-keys.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { isUuid } from '../../../domain/ids.js'
+import { pageOf } from '../../../platform/paging.js'
+import type { TokensProtocol } from '../../tokens/protocol.js'
+import type { ApiKeyRecord, ApiKeysProtocol } from './protocol.js'
+import type { ApiKeysSettings } from './settings.js'
+
+export const UNKNOWN = { tag: 'unknown' } as const
+
+export type ApiKeysNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly settings: ApiKeysSettings
+}
+
+export type Handling<K extends keyof ApiKeysProtocol> = Handler<ApiKeysNeeds, ApiKeysProtocol, K>
+
+export const listApiKeys: Handling<'listApiKeys'> = async (needs, message, context) => {
+  const { tenantId } = message.caller.principal
+  const { items, next } = await pageOf(needs, tenantId, message, context, apiKeysOfTenant)
+  const now = needs.clock.now()
+  return { tag: 'listed', keys: items.map((row) => recordOf(row, now)), next }
+}
+
+export const readApiKey: Handling<'readApiKey'> = async (
+  { database, clock },
+  { caller, keyId },
+  { signal },
+) => {
+  const { tenantId } = caller.principal
+  if (!isUuid(keyId)) return UNKNOWN
+  const row = await database.tenant(tenantId, (tx) => findApiKey(tx, tenantId, keyId), { signal })
+  return row === undefined ? UNKNOWN : { tag: 'found', key: recordOf(row, clock.now()) }
+}
+
+export function recordOf(row: ApiKeyRow, now: Date): ApiKeyRecord {
+  const { maker, tenantId: _tenant, ...record } = row
+  return { ...record, createdBy: maker, status: row.expiresAt > now ? 'active' : 'expired' }
+}

@@ -1,0 +1,67 @@
+/** Manages the API resources of a tenant. */
+import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import { apiResourceTable, resourceKey } from '../../../../storage/oauth/api-resources.js'
+import { claimAudience, isAudienceTaken } from '../../../../storage/oauth/audiences.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { apiResource, type ApiResourceMembers } from '../../../domain/entities/api-resource.js'
+import { tenants, type TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
+import { entityHandlers } from '../../../platform/entity-handlers.js'
+import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
+import { apiResources, type ApiResourcesProtocol, type ResourceRefused } from './protocol.js'
+import { ownershipFault } from './ownership.js'
+import { draftFault } from './rules.js'
+
+const RESOURCES_MAX = 500
+
+export type ApiResourcesNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly issuer: string
+  readonly isOwnAddress: (uri: string) => boolean
+}
+
+export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesNeeds>({
+  address: apiResources,
+  asks: { tenants, tokens },
+  mailbox: { capacity: 1024, inflightMax: 64 },
+  // The actor has no state that a restart would repair.
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const handlers = entityHandlers<ApiResourceMembers, ResourceRefused>(needs, {
+      entity: apiResource,
+      table: apiResourceTable,
+      most: RESOURCES_MAX,
+      faultOf: draftFault,
+      foreignFault: async ({ resource }, tenantId, context) =>
+        resource === undefined || resourceKey(resource) === null
+          ? null
+          : ownershipFault(needs, resource, tenantId, context),
+      written: async (tx, row, before) => {
+        if (row.resource === before?.resource) return
+        await claimAudience(tx, { ...row, holder: 'resource' }, row.resource)
+      },
+      isConflict: isAudienceTaken,
+      auditOf: ({ resource, name }) => ({ resource, name }),
+      powersOf: ({ scopes, allowedClients, requireDpop }) => ({
+        scopes: scopes.map(({ name }) => name),
+        allowed_clients: allowedClients,
+        require_dpop: requireDpop,
+      }),
+      changed: (id) => needs.tokens.send('invalidate', { ids: [id] }),
+    })
+    return {
+      ...handlers,
+      async getApiResourceMetadata(message, context) {
+        const read = await handlers.read(message, context)
+        return read.tag === 'found'
+          ? { tag: 'described', row: read.row, issuer: needs.issuer }
+          : read
+      },
+    }
+  },
+})

@@ -1,0 +1,80 @@
+/** Which audiences a tenant may have for its applications and API resources. */
+import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
+import { ownsDomain } from '../../../../storage/identity/verified-domains.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import { slugAllowed } from '../../../domain/tenants/slugs.js'
+import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
+import type { AudienceRefused } from './protocol.js'
+import { domainsAbove, hostToVerify, LOOPBACK_HOSTS } from './rules.js'
+
+/** Schemes whose host says who owns the audience. */
+const HOSTED = new Set(['https:', 'http:', 'wss:', 'ws:', 'ftp:'])
+const DEFAULT_PORTS = new Map([
+  ['https:', '443'],
+  ['wss:', '443'],
+  ['http:', '80'],
+  ['ws:', '80'],
+])
+
+export type OwnAddresses = {
+  readonly issuer: string
+  /** Other addresses of this service and its apps: URLs, and empty texts. */
+  readonly others: readonly string[]
+  /** Tenants are served at `{slug}.{baseDomain}`. */
+  readonly baseDomain: string
+}
+
+/** Tests whether a URI is at an address of this service: the issuer, a tenant's host, the egress proxy, an app. */
+export function ownAddressTest({
+  issuer,
+  others,
+  baseDomain,
+}: OwnAddresses): (uri: string) => boolean {
+  const own = new Set([issuer, ...others].filter((url) => url !== '').map(placeOf))
+  const port = portOf(new URL(issuer))
+  const suffix = `.${baseDomain.toLowerCase()}`
+  return (uri) => {
+    if (!URL.canParse(uri)) return false
+    if (own.has(placeOf(uri))) return true
+    const url = new URL(uri)
+    const host = hostOf(url)
+    return (
+      portOf(url) === port && host.endsWith(suffix) && slugAllowed(host.slice(0, -suffix.length))
+    )
+  }
+}
+
+/** Host and port. The scheme does not count, and loopback hosts are one host. */
+function placeOf(uri: string): string {
+  const url = new URL(uri)
+  return `${LOOPBACK_HOSTS.has(hostOf(url)) ? 'localhost' : hostOf(url)}:${portOf(url)}`
+}
+
+const hostOf = ({ hostname }: URL) => hostname.toLowerCase().replace(/\.$/, '')
+const portOf = ({ port, protocol }: URL) => (port === '' ? DEFAULT_PORTS.get(protocol) : port)
+
+export type OwnershipNeeds = {
+  readonly database: Database
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly isOwnAddress: (uri: string) => boolean
+}
+
+/** Why the tenant may not have the audience, an absolute URI. Null if it may. */
+export async function ownershipFault(
+  { database, tenants, isOwnAddress }: OwnershipNeeds,
+  audience: string,
+  tenantId: string,
+  context: MessageContext,
+): Promise<AudienceRefused | null> {
+  if (isOwnAddress(audience)) return { tag: 'conflict' }
+  if (!HOSTED.has(new URL(audience).protocol)) return null
+  const resolved = await tenants.resolve({ tenantId }, context)
+  if (resolved.tag !== 'resolved') throw new Error('the tenant of the token does not exist')
+  const host = hostToVerify(audience, resolved.tenant.environment === 'sandbox')
+  if (host === null) return null
+  // The owners of domains are global, so the look-up crosses tenants.
+  const owned = await database.system((tx) => ownsDomain(tx, tenantId, domainsAbove(host)), {
+    signal: context.signal,
+  })
+  return owned ? null : { tag: 'domain_not_verified', host }
+}

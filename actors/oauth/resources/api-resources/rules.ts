@@ -1,0 +1,62 @@
+/** Rules for API resources. See docs/guides/oauth/api-resources.md. */
+import { resourceKey } from '../../../../storage/oauth/api-resources.js'
+import { CREDENTIAL_SCOPES } from '../../../domain/credentials/catalogue.js'
+import { SCOPES } from '../../../domain/scopes.js'
+import type { ApiResourceDraft } from '../../../domain/entities/api-resource.js'
+import type { MemberInvalid } from '../../../domain/entities/messages.js'
+
+/** scope-token of RFC 6749 section 3.3. */
+const SCOPE_NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
+export const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
+/** Names that no one can own (RFC 6761 section 6). */
+const RESERVED = /\.(?:test|example|localhost)$/
+const OURS = new Set<string>([...SCOPES, ...CREDENTIAL_SCOPES])
+
+/** The first fault of a draft. Null if the draft is valid. */
+export function draftFault(draft: ApiResourceDraft): MemberInvalid | null {
+  return resourceFault(draft.resource) ?? scopesFault(draft)
+}
+
+function resourceFault(resource: string): MemberInvalid | null {
+  const key = resourceKey(resource)
+  if (key === null)
+    return invalid(
+      '/resource',
+      'The resource must be an absolute https URI without fragment and user, of at most 512 characters (RFC 8707).',
+    )
+  const { protocol, hostname } = new URL(key)
+  return protocol === 'https:' || LOOPBACK_HOSTS.has(hostname)
+    ? null
+    : invalid('/resource', 'The resource must use https. http is for loopback hosts.')
+}
+
+function scopesFault({ scopes }: ApiResourceDraft): MemberInvalid | null {
+  for (const [index, { name }] of scopes.entries()) {
+    const pointer = `/scopes/${index}/name`
+    if (!SCOPE_NAME.test(name))
+      return invalid(pointer, 'The name must be a scope token (RFC 6749).')
+    // A resource must not define powers of this service, claims about users, or credentials.
+    if (OURS.has(name)) return invalid(pointer, 'The name is a scope of this service.')
+    if (scopes.findIndex((other) => other.name === name) !== index)
+      return invalid(pointer, 'The name occurs twice.')
+  }
+  return null
+}
+
+/** Whether a resource needs a verified domain: the host, or null for a local one. */
+export function hostToVerify(resource: string, isSandbox: boolean): string | null {
+  const { hostname } = new URL(resource)
+  const host = hostname.replace(/\.$/, '')
+  if (LOOPBACK_HOSTS.has(host)) return null
+  return isSandbox && RESERVED.test(host) ? null : host
+}
+
+/** The host and every domain above it, the longest first. */
+export function domainsAbove(host: string): readonly string[] {
+  const labels = host.split('.')
+  return labels.map((_, index) => labels.slice(index).join('.'))
+}
+
+function invalid(pointer: string, detail: string): MemberInvalid {
+  return { tag: 'invalid', pointer, detail }
+}

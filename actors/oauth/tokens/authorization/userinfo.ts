@@ -1,0 +1,105 @@
+/** The UserInfo endpoint (OpenID Connect Core section 5.3, RFC 6750). */
+import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
+import type { Database } from '../../../../storage/platform/sql.js'
+import {
+  type ClaimedGrant,
+  findClaimedGrant,
+} from '../../../../storage/oauth/authorization-codes.js'
+import { findClientAudience } from '../../../../storage/oauth/applications.js'
+import { findPerson } from '../../../../storage/identity/tenant-users.js'
+import { isUuid } from '../../../domain/ids.js'
+import { claimsOf } from '../../../domain/person-claims.js'
+import { namesOtherTenant, type TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
+import { readForm } from '../form.js'
+import { claimsWithin } from '../issue/effective-scopes.js'
+import type { TokensProtocol, Unauthenticated } from '../protocol.js'
+import type {
+  NoToken,
+  TokenMisplaced,
+  Userinfo,
+  UserinfoRefused,
+  UserinfoRequest,
+} from './protocol.js'
+
+const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
+
+export type UserinfoNeeds = {
+  readonly database: Database
+  readonly tokens: ActorRef<TokensProtocol>
+  readonly tenants: ActorRef<TenantsProtocol>
+  readonly issuer: string
+}
+
+/** RFC 6750 section 3.1: a malformed token gets the error of an invalid one. */
+const MALFORMED: Unauthenticated = {
+  tag: 'refused',
+  error: 'unauthorized',
+  description: 'the Authorization header contains no access token',
+}
+
+/** A resource server that got the token must not learn with it who the user is. */
+const FOR_ANOTHER: Unauthenticated = {
+  tag: 'refused',
+  error: 'unauthorized',
+  description: 'the token is for another audience than this service or its client',
+}
+
+export async function getUserinfo(
+  { database, tokens, tenants, issuer }: UserinfoNeeds,
+  { authorization, form: fields, host, ...request }: UserinfoRequest,
+  context: MessageContext,
+): Promise<Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated> {
+  const form = readForm(fields)
+  const inBody = 'repeated' in form ? null : form.get('access_token')
+  if ('repeated' in form || (inBody !== null && authorization !== null))
+    return refused('invalid_request', 'the access token must be sent once, by one method')
+  const [, scheme = 'bearer', inHeader] = CREDENTIALS.exec(authorization ?? '') ?? []
+  const token = inBody ?? inHeader
+  if (token === undefined) return authorization === null ? { tag: 'no_token' } : MALFORMED
+  const verified = await tokens.authenticate(
+    {
+      ...request,
+      token,
+      scheme: scheme.toLowerCase() === 'dpop' ? 'DPoP' : 'Bearer',
+      // The audience of a client's token is the client's own API, so it is checked below.
+      anyAudience: true,
+    },
+    context,
+  )
+  if (verified.tag === 'refused') return verified
+  const { principal } = verified
+  const { tenantId, subject, subjectType, clientId, scopes, grantId } = principal
+  const there = await tenants.resolve({ host }, context)
+  if (namesOtherTenant(there, tenantId)) return { tag: 'misplaced' }
+  // Accounts belong to no tenant, so the look-up crosses tenants.
+  const [audience, facts, grant] = await database.system(
+    async (tx) => [
+      await findClientAudience(tx, tenantId, { clientId, isId: isUuid(clientId) }),
+      await findPerson(tx, tenantId, subject),
+      grantId == null ? undefined : await findClaimedGrant(tx, tenantId, grantId),
+    ],
+    { signal: context.signal },
+  )
+  if (![issuer, audience].some((own) => own !== undefined && principal.audience.includes(own)))
+    return FOR_ANOTHER
+  if (subjectType !== 'human' || !scopes.includes('openid'))
+    return refused('insufficient_scope', 'a user token with the scope openid is needed')
+  if (facts === undefined)
+    return { tag: 'refused', error: 'token_revoked', description: 'the user is not active' }
+  const named = grant === undefined ? [] : namedIn(grant, scopes)
+  const claims = claimsOf(facts, scopes, named)
+  return { tag: 'userinfo', claims: { ...claims, sub: subject, tenant_id: tenantId } }
+}
+
+/**
+ * Individually requested claims are returned to a token with all scopes of the grant. A downscoped
+ * token, which may have been passed on (RFC 8693), gets only the claims of its scopes.
+ */
+function namedIn({ claims, granted, held }: ClaimedGrant, scopes: readonly string[]) {
+  const whole = granted.every((scope) => !held.includes(scope) || scopes.includes(scope))
+  return whole ? claimsWithin(claims.userinfo, held) : []
+}
+
+function refused(error: UserinfoRefused['error'], description: string): UserinfoRefused {
+  return { tag: 'userinfo_refused', error, description }
+}
