@@ -38,6 +38,15 @@ export function page<Row extends ListCursor>(
 
 /** The same, as the outcome of a list. */
 export function listed<Row extends ListCursor>(rows: readonly Row[], limit: number): Listed<Row> {
+  return listedOf(rows, limit, (row) => row)
+}
+
+/** The same, each row shown by `show`. */
+export function listedOf<Row extends ListCursor, Shown>(
+  rows: readonly Row[],
+  limit: number,
+  show: (row: Row) => Shown,
+): Listed<Shown> {
   const { items, next } = page(rows, limit)
-  return { tag: 'listed', rows: items, next }
+  return { tag: 'listed', rows: items.map(show), next }
 }

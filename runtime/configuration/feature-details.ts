@@ -2,7 +2,7 @@
  * The details of a feature in the capabilities document: which parts of a protocol are supported.
  */
 import { type EventType, offeredEventTypes } from '../../actors/domain/events.js'
-import { knownAssets } from '../../actors/commerce/payments/x402/assets.js'
+import { knownAssets } from '../../actors/commerce/payments/x402/known-assets.js'
 import { registriesIn } from './registries.js'
 import type { Settings } from './settings.js'
 

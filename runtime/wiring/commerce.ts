@@ -6,7 +6,7 @@ import { renewalsWorker } from '../../actors/commerce/payments/renewals/worker.j
 import { walletPool, walletsActor } from '../../actors/commerce/wallets/actor.js'
 import type { WalletModule } from '../../actors/commerce/wallets/draft.js'
 import { walletsMetrics } from '../../actors/commerce/wallets/metrics.js'
-import { knownAssets } from '../../actors/commerce/payments/x402/assets.js'
+import { knownAssets } from '../../actors/commerce/payments/x402/known-assets.js'
 import { paymentOutcomes, providerEvents } from '../../actors/commerce/payments/metrics.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import type { ProcessResources } from '../process/process-resources.js'

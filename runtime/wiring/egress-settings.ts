@@ -1,5 +1,5 @@
 /** The settings of outbound connections, read once for all features that make them. */
-import type { OwnAddresses } from '../../actors/oauth/resources/api-resources/ownership.js'
+import type { OwnAddresses } from '../../actors/platform/oauth/audience-ownership.js'
 import type { SenderSettings } from '../../actors/webhooks/delivery/sender.js'
 import type { EgressSettings } from '../../actors/platform/outbound-http/outbound.js'
 import type { Settings } from '../configuration/settings.js'

@@ -1,5 +1,6 @@
 /** The parts of x402: its facilitator, its assets, and the chains that show what was paid. */
-import { type Asset, knownAssets } from '../../actors/commerce/payments/x402/assets.js'
+import { knownAssets } from '../../actors/commerce/payments/x402/known-assets.js'
+import type { Asset } from '../../actors/domain/commerce/assets.js'
 import { type Chain, createChain } from '../../actors/commerce/payments/x402/chain.js'
 import { type ChainWatch, watchChains } from '../../actors/commerce/payments/x402/chain-watch.js'
 import {

@@ -2,7 +2,7 @@
 import { createClientLogos } from '../../actors/oauth/tokens/clients/metadata/client-logos.js'
 import { createMetadataClients } from '../../actors/oauth/tokens/clients/metadata/metadata-clients.js'
 import { createRemoteDocuments } from '../../actors/oauth/tokens/clients/metadata/remote-documents.js'
-import { ownAddressTest } from '../../actors/oauth/resources/api-resources/ownership.js'
+import { ownAddressTest } from '../../actors/platform/oauth/audience-ownership.js'
 import { TenantGroups } from '../../actors/platform/tenant-groups.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
 import { signInOffers } from '../../actors/identity/sign-in/settings.js'

@@ -7,7 +7,6 @@
  * dependency that a flood could exhaust.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { ChallengeSettings } from '../proof-of-work/settings.js'
 
 /** Length of the sliding window over which the rate is counted. */
 const WINDOW_MS = 60_000
@@ -17,9 +16,8 @@ const TENANTS_MAX = 10_000
 /** Highest difficulty of a challenge (docs/reference/agents.md). */
 const BITS_MAX = 28
 
-export type DifficultySettings = Pick<
-  ChallengeSettings,
-  'pow_difficulty_bits' | 'pow_trickle_per_minute' | 'pow_flood_bits_max'
+export type DifficultySettings = Readonly<
+  Record<'pow_difficulty_bits' | 'pow_trickle_per_minute' | 'pow_flood_bits_max', number>
 >
 
 /** The difficulty of a start. @param starts of the last minute, this one included. */

@@ -26,7 +26,6 @@ import { agentScopes, narrowScopes, parseScope } from '../../domain/scopes.js'
 import { challengePayload } from '../../domain/signed-strings.js'
 import { type GroupCommit, groupCommit } from '../../platform/batching/group-commit.js'
 import type { PowProtocol } from '../proof-of-work/protocol.js'
-import type { ChallengeSettings } from '../proof-of-work/settings.js'
 import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import type { AgentsProtocol } from './protocol.js'
@@ -44,7 +43,7 @@ export type LoginNeeds = {
   pow: ActorRef<PowProtocol>
   tokens: ActorRef<TokensProtocol>
   issuer: string
-  settings: Pick<ChallengeSettings, 'agent_challenge_ttl_secs'>
+  settings: { readonly agent_challenge_ttl_secs: number }
 }
 
 export type LoginTools = LoginNeeds & {

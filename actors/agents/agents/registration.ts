@@ -32,7 +32,6 @@ import { REGISTERED_AGENT_SCOPES } from '../../domain/scopes.js'
 import { ownershipString } from '../../domain/signed-strings.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
 import type { OwnershipVerdict, PowProtocol } from '../proof-of-work/protocol.js'
-import type { ChallengeSettings } from '../proof-of-work/settings.js'
 import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import { type Anchor, type AnchorNeeds, anchors } from './anchors.js'
 import { type Difficulty, type DifficultySettings, difficulty } from './difficulty.js'
@@ -59,7 +58,7 @@ export type RegistrationNeeds = AnchorNeeds & {
   pow: ActorRef<PowProtocol>
   outcomes: PowMetrics
   issuer: string
-  settings: Pick<ChallengeSettings, 'pow_min_duration_secs' | 'pow_ttl_secs' | 'pow_max_invalid'> &
+  settings: Readonly<Record<'pow_min_duration_secs' | 'pow_ttl_secs' | 'pow_max_invalid', number>> &
     DifficultySettings
 }
 

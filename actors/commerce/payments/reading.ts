@@ -4,7 +4,7 @@ import type { TenantRows } from '../../../storage/platform/portable/tenant-rows.
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
-import { page } from '../../platform/paging.js'
+import { listedOf } from '../../platform/paging.js'
 import type { Found, Listed, ListOf, Named, Unknown } from './protocol.js'
 
 type Needs = { readonly database: Database }
@@ -38,13 +38,3 @@ export const reads =
     const row = await database.tenant(tenantId, (tx) => find(tx, tenantId, id), { signal })
     return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
   }
-
-/** The reply of a list message: the page of `rows`, each shown by `show`. */
-export function listedOf<Row extends ListCursor, Shown>(
-  rows: readonly Row[],
-  limit: number,
-  show: (row: Row) => Shown,
-): Listed<Shown> {
-  const { items, next } = page(rows, limit)
-  return { tag: 'listed', rows: items.map(show), next }
-}

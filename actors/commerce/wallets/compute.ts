@@ -14,7 +14,7 @@ import {
 import {
   hashTransfer,
   type TransferAuthorization,
-} from '../payments/x402/transfer-authorization.js'
+} from '../../platform/evm/transfer-authorization.js'
 
 type Hex = `0x${string}`
 

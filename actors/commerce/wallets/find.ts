@@ -4,7 +4,7 @@ import { findWallet, type WalletRow } from '../../../storage/commerce/wallets.js
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../storage/vault/vault-grants.js'
 import { isUuid } from '../../domain/ids.js'
-import type { Asset } from '../payments/x402/assets.js'
+import type { Asset } from '../../domain/commerce/assets.js'
 import type { WalletCompute } from './draft.js'
 import type { NotProvisioned, OneWallet, UnknownAgent, Wallet } from './protocol.js'
 import type { WalletSettings } from './settings.js'

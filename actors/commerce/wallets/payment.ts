@@ -4,8 +4,8 @@
  */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { SealedWalletRow } from '../../../storage/commerce/wallets.js'
-import { type Asset, chainIdOf, networkOfV1, sameAddress } from '../payments/x402/assets.js'
-import { encodeField, PAYMENT_IDENTIFIER } from '../payments/x402/proof.js'
+import { type Asset, chainIdOf, networkOfV1, sameAddress } from '../../domain/commerce/assets.js'
+import { encodeField, PAYMENT_IDENTIFIER } from '../../domain/commerce/x402.js'
 import type { Draft, WalletCompute } from './draft.js'
 import { type Intent, invalid, refusalOf } from './policy.js'
 import type { PaymentRequiredTerms, RequestInvalid, SignedPayment } from './protocol.js'

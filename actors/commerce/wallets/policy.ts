@@ -1,7 +1,7 @@
 /** The policy of a wallet: which terms are valid, and whether it allows what an agent asks for. */
 import type { WalletBudgetRow, WalletRow } from '../../../storage/commerce/wallets.js'
 import type { Spend } from '../../../storage/commerce/wallet-signatures.js'
-import type { Asset } from '../payments/x402/assets.js'
+import type { Asset } from '../../domain/commerce/assets.js'
 import type { Invalid } from '../payments/protocol.js'
 import { type BudgetTerms, NATIVE, type PolicyTerms } from './protocol.js'
 

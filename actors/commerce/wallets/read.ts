@@ -2,7 +2,7 @@
 import type { Handler } from '../../../runtime/kernel/actor.js'
 import { signatureRows } from '../../../storage/commerce/wallet-signatures.js'
 import { findWallet, walletRows } from '../../../storage/commerce/wallets.js'
-import { listedOf } from '../payments/reading.js'
+import { listed, listedOf } from '../../platform/paging.js'
 import { NOT_PROVISIONED, ofAgent, walletOf, walletOfAgent, type WalletsNeeds } from './find.js'
 import type { WalletsProtocol } from './protocol.js'
 
@@ -49,7 +49,7 @@ export const listWalletSignatures: Handling<'listWalletSignatures'> = (
       const row = await ofAgent(tx, message, clock.now())
       if ('tag' in row) return row
       const rows = await signatureRows(tx, tenantId, row.id, limit + 1, after)
-      return listedOf(rows, limit, (signature) => signature)
+      return listed(rows, limit)
     },
     { signal },
   )

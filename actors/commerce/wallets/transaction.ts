@@ -4,7 +4,7 @@
  * `approve` and its like would pay later, past the budget.
  */
 import type { SealedWalletRow } from '../../../storage/commerce/wallets.js'
-import { type Asset, chainIdOf, sameAddress } from '../payments/x402/assets.js'
+import { type Asset, chainIdOf, sameAddress } from '../../domain/commerce/assets.js'
 import type { Draft, WalletCompute } from './draft.js'
 import { type Intent, invalid } from './policy.js'
 import {

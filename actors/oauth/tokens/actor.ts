@@ -2,7 +2,7 @@
 import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { tenants } from '../../identity/users/tenants/protocol.js'
 import { rateLimits } from '../../operations/rate-limits/protocol.js'
-import { PolicyDenied } from '../resources/access-policies/enforcement.js'
+import { PolicyDenied } from './issue/access-policies.js'
 import { signingKeys } from '../signing-keys/protocol.js'
 import { grantAgent } from './grants/agent-login.js'
 import { grantDelegated } from './grants/delegation.js'

@@ -4,8 +4,7 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import type { ManagedTokens } from '../vault/managed-tokens.js'
-import type { VaultSettings } from '../vault/settings.js'
+import type { ManagedTokens } from '../vault/protocol.js'
 import type { Admission } from './admission/admission.js'
 import type { EgressMetrics } from './metrics.js'
 import { egress, type EgressProtocol } from './protocol.js'
@@ -13,10 +12,22 @@ import { createCredentialCache } from './inject/unsealed-credential.js'
 import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
 import { createProxy } from './proxy.js'
 import { keepCallLimitAnnounced } from './admission/lost-calls.js'
-import { CALLS_MAX, createEgressShares, HeldBytes } from './admission/shares.js'
+import { CALLS_MAX, createEgressShares, HeldBytes, type ShareSettings } from './admission/shares.js'
 import { TenantGroups } from '../../platform/tenant-groups.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
 import { createRevocationWatch } from './admission/revocation-watch.js'
+
+type CallSettings = Readonly<
+  Record<
+    | 'egress_idle_gap_secs'
+    | 'egress_hop_timeout_secs'
+    | 'egress_head_timeout_secs'
+    | 'egress_buffered_timeout_secs'
+    | 'egress_body_max_bytes'
+    | 'egress_buffered_response_max_bytes',
+    number
+  >
+>
 
 export type EgressNeeds = {
   readonly database: Database
@@ -27,7 +38,7 @@ export type EgressNeeds = {
   readonly clock: Clock
   readonly metrics: EgressMetrics
   readonly counts: ShareCounts
-  readonly settings: VaultSettings & EgressSettings
+  readonly settings: CallSettings & ShareSettings & EgressSettings
 }
 
 export const egressActor = defineActor<EgressProtocol, EgressNeeds>({

@@ -11,7 +11,7 @@ import { heldResponse } from './relay/held-response.js'
 import { withQuery } from './inject/injection.js'
 import type { Admitted, Admission } from './admission/admission.js'
 import type { EgressMetrics } from './metrics.js'
-import type { ManagedTokens } from '../vault/managed-tokens.js'
+import type { ManagedTokens } from '../vault/protocol.js'
 import {
   TokenUnavailable,
   type UnsealedCredential,

@@ -8,7 +8,7 @@
  * upstream's response and the commit loses it. The next attempt then sends the previous refresh token,
  * which upstreams with a grace period accept and others reject with `invalid_grant`.
  */
-import type { RefreshFailure } from './protocol.js'
+import type { ManagedOutcome, ManagedToken, ManagedTokens, RefreshFailure } from './protocol.js'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
@@ -50,30 +50,6 @@ const REJECTABLE_AFTER_MS = 60_000
 /** A refusal is cached for this long, because only a person can fix its cause. */
 const REFUSED_KEPT_MS = 60_000
 const UNAVAILABLE_KEPT_MS = 5_000
-
-export type ManagedToken = {
-  readonly tag: 'token'
-  readonly accessToken: string
-  /** Null without `expires_in`. */
-  readonly expiresAt: Date | null
-  readonly scope: string | null
-}
-export type ManagedOutcome =
-  | ManagedToken
-  /** The credential is revoked or does not exist. */
-  | { readonly tag: 'gone' }
-  | RefreshFailure
-
-export interface ManagedTokens {
-  get(tenantId: string, credentialId: string): Promise<ManagedOutcome>
-  /**
-   * Reports that an API rejected the cached token, so that the next call refreshes it. Tokens younger
-   * than a minute stay, because then the API is the likely cause. Never throws.
-   */
-  reportRejected(tenantId: string, credentialId: string): void
-  /** Resolves when running attempts have stored their tokens. */
-  settled(): Promise<void>
-}
 
 export type ManagedTokensNeeds = {
   readonly database: Database

@@ -227,6 +227,30 @@ export type Exported = {
   readonly scope: string | null
 }
 
+export type ManagedToken = {
+  readonly tag: 'token'
+  readonly accessToken: string
+  /** Null without `expires_in`. */
+  readonly expiresAt: Date | null
+  readonly scope: string | null
+}
+export type ManagedOutcome =
+  | ManagedToken
+  /** The credential is revoked or does not exist. */
+  | { readonly tag: 'gone' }
+  | RefreshFailure
+
+export interface ManagedTokens {
+  get(tenantId: string, credentialId: string): Promise<ManagedOutcome>
+  /**
+   * Reports that an API rejected the cached token, so that the next call refreshes it. Tokens younger
+   * than a minute stay, because then the API is the likely cause. Never throws.
+   */
+  reportRejected(tenantId: string, credentialId: string): void
+  /** Resolves when running attempts have stored their tokens. */
+  settled(): Promise<void>
+}
+
 /** Export of credentials by token exchange; the token endpoint uses it. */
 export interface VaultExports {
   export(

@@ -30,13 +30,13 @@ export const MONEY: readonly SeededFault[] = [
   ),
   fault(
     'a price that an asset cannot express is not rounded',
-    'actors/commerce/payments/x402/assets.ts',
+    'actors/domain/commerce/assets.ts',
     ['minor % divisor === 0n ? String(minor / divisor) : null', 'String(minor / divisor)'],
     X402_RULES,
   ),
   fault(
     'currencies have their own number of decimals',
-    'actors/commerce/payments/x402/assets.ts',
+    'actors/domain/commerce/assets.ts',
     ['(currencyExponent(currency) ?? 2)', '2'],
     X402_RULES,
   ),

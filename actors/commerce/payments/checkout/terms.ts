@@ -4,7 +4,7 @@ import {
   transfersOfSession,
 } from '../../../../storage/commerce/checkout-transfers.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import { sameAddress } from '../x402/assets.js'
+import { sameAddress } from '../../../domain/commerce/assets.js'
 import type { Offer } from '../x402/offers.js'
 import { networkName, tokenAmount, walletLink } from '../x402/transfers.js'
 import type { X402Shown } from './protocol.js'

@@ -2,9 +2,9 @@
  * Checks whether an authorization pays the offer, apart from its signature. x402 v2 section 6.1.2,
  * EIP-3009.
  */
-import { sameAddress } from './assets.js'
+import { sameAddress } from '../../../domain/commerce/assets.js'
 import type { Offer } from './offers.js'
-import type { Authorization } from './proof.js'
+import type { Authorization } from '../../../platform/evm/transfer-authorization.js'
 import type { ErrorReason } from './reasons.js'
 
 /** Time that a facilitator needs to get a transaction into a block. */

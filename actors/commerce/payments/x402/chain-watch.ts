@@ -2,7 +2,7 @@
  * Watches whether the chain nodes respond, for readiness (docs/reference/operations.md, Health).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { chainIdOf } from './assets.js'
+import { chainIdOf } from '../../../domain/commerce/assets.js'
 import type { Chain } from './chain.js'
 
 const LOOK_EVERY_MS = 5_000

@@ -1,6 +1,9 @@
 /** The pure function of the x402 pool: verifies who signed an authorization (EIP-712, EIP-3009). */
 import { recoverAddress } from 'viem/utils'
-import { hashTransfer, type TransferAuthorization } from './transfer-authorization.js'
+import {
+  hashTransfer,
+  type TransferAuthorization,
+} from '../../../platform/evm/transfer-authorization.js'
 
 export type SignedAuthorization = TransferAuthorization & {
   /** 65 bytes in hex. */

@@ -20,7 +20,7 @@ import {
 } from '../../../../storage/commerce/x402-payments.js'
 import { chargeFailed, openCharge } from '../charges.js'
 import { applyAnswer } from '../outcome.js'
-import { v1NetworkOf } from './assets.js'
+import { v1NetworkOf } from '../../../domain/commerce/assets.js'
 import type { Chain, OnChain, AuthorizationStatus } from './chain.js'
 import type { Expected, SettlementResult } from './facilitator.js'
 import type { ErrorReason } from './reasons.js'

@@ -2,9 +2,16 @@
  * The offers that pay a link or session, and their form in each version of the protocol. x402 v2
  * sections 5.1 and 6.1, scheme exact on EVM; x402 v1.
  */
-import { type Asset, atomicAmount, chainIdOf, sameAddress, v1NetworkOf } from './assets.js'
+import {
+  type Asset,
+  atomicAmount,
+  chainIdOf,
+  sameAddress,
+  v1NetworkOf,
+} from '../../../domain/commerce/assets.js'
 import { defaultPayee, type Payees } from './payees.js'
-import { type Accepted, PAYMENT_IDENTIFIER, type Version } from './proof.js'
+import { PAYMENT_IDENTIFIER } from '../../../domain/commerce/x402.js'
+import type { Accepted, Version } from './proof.js'
 
 const SCHEME = 'exact'
 const MIME_TYPE = 'application/json'

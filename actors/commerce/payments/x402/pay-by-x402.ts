@@ -2,7 +2,7 @@
 import type { Handler, MessageContext } from '../../../../runtime/kernel/actor.js'
 import { findCharge } from '../../../../storage/commerce/charges.js'
 import type { X402PaymentRow } from '../../../../storage/commerce/x402-payments.js'
-import { v1NetworkOf } from './assets.js'
+import { v1NetworkOf } from '../../../domain/commerce/assets.js'
 import {
   authorizationFault,
   isPlainSignature,
@@ -13,7 +13,8 @@ import type { Facilitator } from './facilitator.js'
 import type { X402Needs } from './needs.js'
 import { chainOf, matchOffer, type Offer, paymentRequired, paymentRequiredV1 } from './offers.js'
 import { execute, knownVerdict, type PaymentContext, type Verdict } from './payments.js'
-import { encodeField, type Proof, readProof } from './proof.js'
+import { encodeField } from '../../../domain/commerce/x402.js'
+import { type Proof, readProof } from './proof.js'
 import type { PaymentChallenge, PayOrder, PayOutcome, X402Order, X402Protocol } from './protocol.js'
 import type { ErrorReason } from './reasons.js'
 import { type Found, findOrdered, type Sale, saleOf, targetOf } from './sales.js'

@@ -1,5 +1,5 @@
 /** The address that receives a payment by x402 (docs/reference/commerce.md, Payee). */
-import type { Asset } from './assets.js'
+import type { Asset } from '../../../domain/commerce/assets.js'
 
 /** Payee settings of a tenant. */
 export type Payees = {

@@ -3,6 +3,8 @@
  * and transport http; x402 v1.
  */
 import { createHash } from 'node:crypto'
+import { PAYMENT_IDENTIFIER } from '../../../domain/commerce/x402.js'
+import type { Authorization } from '../../../platform/evm/transfer-authorization.js'
 import { parseStrictJson } from '../../../platform/jose/strict-json.js'
 
 /**
@@ -21,23 +23,7 @@ const DECIMAL = /^(?:0|[1-9][0-9]{0,77})$/
 /** The id of the payment-identifier extension. */
 const PAYMENT_ID = /^[A-Za-z0-9_-]{16,128}$/
 
-export const PAYMENT_IDENTIFIER = 'payment-identifier'
-
 export type Version = 1 | 2
-
-/** EIP-3009 `TransferWithAuthorization`. Hex is in lower case, numbers are decimal. */
-export type Authorization = {
-  readonly from: string
-  readonly to: string
-  /** Atomic units of the asset. */
-  readonly value: string
-  /** Unix seconds, exclusive. */
-  readonly validAfter: string
-  /** Unix seconds, exclusive. */
-  readonly validBefore: string
-  /** 32 bytes. */
-  readonly nonce: string
-}
 
 /** What the payer accepted. Compared with the offers. */
 export type Accepted =
@@ -92,11 +78,6 @@ export function readProof(field: string, version: Version): ProofRead {
     if (!(error instanceof Malformed)) throw error
     return { tag: 'malformed', pointer: error.pointer, detail: error.message }
   }
-}
-
-/** Encodes JSON in base64, the form of every x402 header field. */
-export function encodeField(message: unknown): string {
-  return Buffer.from(JSON.stringify(message), 'utf8').toString('base64')
 }
 
 function decode(field: string): Members {

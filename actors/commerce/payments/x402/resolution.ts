@@ -13,7 +13,7 @@ import {
   type X402PaymentRow,
   x402PaymentRows,
 } from '../../../../storage/commerce/x402-payments.js'
-import { listedOf } from '../reading.js'
+import { listedOf } from '../../../platform/paging.js'
 import { isUuid } from '../../../domain/ids.js'
 import { recordAudit } from '../../../platform/record-audit.js'
 import type { X402Needs } from './needs.js'

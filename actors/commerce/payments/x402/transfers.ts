@@ -8,7 +8,7 @@ import { findTenantKind } from '../../../../storage/identity/tenants.js'
 import type { TenantKind } from '../../../../storage/platform/in-force.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { currencyExponent } from '../../../domain/commerce/currencies.js'
-import { type Asset, chainIdOf } from './assets.js'
+import { type Asset, chainIdOf } from '../../../domain/commerce/assets.js'
 import type { Offer } from './offers.js'
 
 /** How long late transfers are recognised after the end of their checkout. */

@@ -14,7 +14,7 @@ import {
 import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
-import { creatorScopes } from './creator-scopes.js'
+import { creatorScopes } from '../../../platform/oauth/creator-scopes.js'
 import { refused } from './metadata.js'
 import type { MetadataRefused, TokenRefused } from './protocol.js'
 

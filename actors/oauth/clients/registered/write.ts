@@ -13,7 +13,7 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { Caller } from '../../../domain/audit.js'
 import { isUuid } from '../../../domain/ids.js'
 import { changedName, refusedName } from '../../../domain/shown-names.js'
-import { ownershipFault } from '../../resources/api-resources/ownership.js'
+import { ownershipFault } from '../../../platform/oauth/audience-ownership.js'
 import { changedMembers, powersOf, recordAction } from './audit.js'
 import { changeSecret, changing } from './change.js'
 import type {

@@ -1,4 +1,4 @@
-/** Manages the access policies of a tenant. `enforcement.ts` evaluates them. */
+/** Manages the access policies of a tenant. `tokens/issue/access-policies.ts` enforces them. */
 import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
@@ -20,7 +20,7 @@ import { answerOf } from '../../../domain/entities/entity.js'
 import { entityHandlers } from '../../../platform/entity-handlers.js'
 import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { type AccessPoliciesProtocol, accessPolicies, type PolicyRefused } from './protocol.js'
-import { denials } from './rules.js'
+import { denials } from '../../../domain/oauth/access-policies.js'
 import type { AccessControlSettings } from './settings.js'
 
 export type AccessPoliciesActorNeeds = {

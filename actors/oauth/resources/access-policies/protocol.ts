@@ -3,6 +3,7 @@ import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../../domain/audit.js'
 import type { AccessPolicyMembers } from '../../../domain/entities/access-policy.js'
 import type { EntityProtocol } from '../../../domain/entities/messages.js'
+import type { DenialReason } from '../../../domain/oauth/access-policies.js'
 
 export type AccessPoliciesProtocol = EntityProtocol<AccessPolicyMembers, PolicyRefused> & {
   /** What the policies say to a question, without any effect. */
@@ -18,8 +19,6 @@ export type EvaluatePolicies = {
   /** Null for agents and services. */
   readonly level: number | null
 }
-
-export type DenialReason = 'network_denied' | 'network_not_allowed' | 'level_too_low'
 
 export type PolicyRefused =
   /** A network is not in CIDR notation. */

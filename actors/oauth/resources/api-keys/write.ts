@@ -22,7 +22,7 @@ import type {
   ScopesBeyondCaller,
 } from './protocol.js'
 import { type ApiKeysNeeds, type Handling, recordOf, UNKNOWN } from './read.js'
-import { apiKeyHash, newApiKey } from './secret.js'
+import { apiKeyHash, newApiKey } from '../../../domain/oauth/api-key.js'
 
 const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
 

@@ -10,7 +10,7 @@ import { tenants, type TenantsProtocol } from '../../../identity/users/tenants/p
 import { entityHandlers } from '../../../platform/entity-handlers.js'
 import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { apiResources, type ApiResourcesProtocol, type ResourceRefused } from './protocol.js'
-import { ownershipFault } from './ownership.js'
+import { ownershipFault } from '../../../platform/oauth/audience-ownership.js'
 import { draftFault } from './rules.js'
 
 const RESOURCES_MAX = 500

@@ -1,4 +1,5 @@
 /** Rules for API resources. See docs/guides/oauth/api-resources.md. */
+import { LOOPBACK_HOSTS } from '../../../../runtime/kernel/text/urls.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import { CREDENTIAL_SCOPES } from '../../../domain/credentials/catalogue.js'
 import { SCOPES } from '../../../domain/scopes.js'
@@ -7,9 +8,6 @@ import type { MemberInvalid } from '../../../domain/entities/messages.js'
 
 /** scope-token of RFC 6749 section 3.3. */
 const SCOPE_NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
-export const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
-/** Names that no one can own (RFC 6761 section 6). */
-const RESERVED = /\.(?:test|example|localhost)$/
 const OURS = new Set<string>([...SCOPES, ...CREDENTIAL_SCOPES])
 
 /** The first fault of a draft. Null if the draft is valid. */
@@ -41,20 +39,6 @@ function scopesFault({ scopes }: ApiResourceDraft): MemberInvalid | null {
       return invalid(pointer, 'The name occurs twice.')
   }
   return null
-}
-
-/** Whether a resource needs a verified domain: the host, or null for a local one. */
-export function hostToVerify(resource: string, isSandbox: boolean): string | null {
-  const { hostname } = new URL(resource)
-  const host = hostname.replace(/\.$/, '')
-  if (LOOPBACK_HOSTS.has(host)) return null
-  return isSandbox && RESERVED.test(host) ? null : host
-}
-
-/** The host and every domain above it, the longest first. */
-export function domainsAbove(host: string): readonly string[] {
-  const labels = host.split('.')
-  return labels.map((_, index) => labels.slice(index).join('.'))
 }
 
 function invalid(pointer: string, detail: string): MemberInvalid {

@@ -1,7 +1,7 @@
 /** Access policies at the authorization endpoint: before the sign-in, and for the level that it must reach. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { AssuranceLevel } from '../../../domain/assurance.js'
-import { denials, requiredLevel } from '../../resources/access-policies/rules.js'
+import { denials, requiredLevel } from '../../../domain/oauth/access-policies.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 
 /** 'denied', or the least assurance level of the sign-in. The audit log names the policy. */

@@ -28,7 +28,7 @@ import {
   scopesBeside,
 } from '../issue/api-resource.js'
 import { knownAudience, tokenAudience } from '../issue/audience.js'
-import { DENIED } from '../../resources/access-policies/enforcement.js'
+import { DENIED } from '../issue/access-policies.js'
 import { accessOf } from './access.js'
 import { accountChoice, accountsShown } from './choose-account.js'
 import { type Granting, issueCode } from './code.js'

@@ -6,7 +6,7 @@ import type { AuthorizingClientRow } from '../../../../storage/oauth/application
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../../identity/sign-in/sessions/protocol.js'
 import type { ClientLogos } from '../clients/metadata/client-logos.js'
-import type { AccessPolicies } from '../../resources/access-policies/enforcement.js'
+import type { AccessPolicies } from '../issue/access-policies.js'
 import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
 import type { OidcSettings } from '../settings.js'
 import type { AuthorizationRequest } from './parameters.js'

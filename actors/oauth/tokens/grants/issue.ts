@@ -1,6 +1,6 @@
 /** POST /oauth/token. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import { DENIED, PolicyDenied } from '../../resources/access-policies/enforcement.js'
+import { DENIED, PolicyDenied } from '../issue/access-policies.js'
 import { clientOf, provenKey } from '../clients/client-of.js'
 import { identifiesClient, readClientAuthentication } from '../clients/client-authentication.js'
 import { metered } from '../clients/client-quotas.js'

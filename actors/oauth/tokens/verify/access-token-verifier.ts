@@ -17,7 +17,7 @@ import type { DpopVerifier } from './dpop-verifier.js'
 import type { Authenticate, Authenticated, Unauthenticated } from '../protocol.js'
 import type { ApiKeyVerifier } from './api-key-verifier.js'
 import { createVerifiedTokens, type VerifiedToken } from './verified-tokens.js'
-import { API_KEY_PREFIX } from '../../resources/api-keys/secret.js'
+import { API_KEY_PREFIX } from '../../../domain/oauth/api-key.js'
 
 /** Tolerance for clocks of other processes that run ahead. `exp` has no tolerance. */
 const AHEAD_SECS_MAX = 10

@@ -10,8 +10,8 @@ import type { Database } from '../../../../storage/platform/sql.js'
 import { isAddressWithin } from '../../../domain/commerce/networks.js'
 import type { Principal } from '../../../domain/principal.js'
 import { ttlCache } from '../../../platform/batching/ttl-cache.js'
-import { apiKeyHash, isApiKey } from '../../resources/api-keys/secret.js'
-import { creatorScopes } from '../../clients/dynamic/creator-scopes.js'
+import { apiKeyHash, isApiKey } from '../../../domain/oauth/api-key.js'
+import { creatorScopes } from '../../../platform/oauth/creator-scopes.js'
 import type { Authenticate, Authenticated, Unauthenticated } from '../protocol.js'
 
 /** A use is recorded at most this often. */

@@ -9,7 +9,6 @@ import {
 } from '../../../../runtime/kernel/fairness/fair-share.js'
 import { granteeOf } from '../../../domain/grantee.js'
 import type { Principal } from '../../../domain/principal.js'
-import type { VaultSettings } from '../../vault/settings.js'
 
 /** Concurrent calls of all tenants. */
 export const CALLS_MAX = 2_048
@@ -21,12 +20,14 @@ export interface EgressShares {
   readonly bytes: FairShare
 }
 
-export type ShareSettings = Pick<
-  VaultSettings,
-  | 'egress_calls_per_agent_max'
-  | 'egress_calls_per_tenant_max'
-  | 'egress_buffered_bytes_max'
-  | 'egress_buffered_bytes_per_tenant_max'
+export type ShareSettings = Readonly<
+  Record<
+    | 'egress_calls_per_agent_max'
+    | 'egress_calls_per_tenant_max'
+    | 'egress_buffered_bytes_max'
+    | 'egress_buffered_bytes_per_tenant_max',
+    number
+  >
 >
 
 export function createEgressShares(settings: ShareSettings, counts?: ShareCounts): EgressShares {

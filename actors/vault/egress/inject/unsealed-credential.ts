@@ -9,7 +9,7 @@ import {
   credentialSecretContext,
   type HeldCredentialRow,
 } from '../../../../storage/vault/vault-credentials.js'
-import type { ManagedOutcome, ManagedTokens } from '../../vault/managed-tokens.js'
+import type { ManagedOutcome, ManagedTokens } from '../../vault/protocol.js'
 import { inject, type Injection } from './injection.js'
 import { SecretEncodings } from '../redact/redaction.js'
 import type { HeldBytes } from '../admission/shares.js'

@@ -9,7 +9,7 @@ import {
   payment,
   transaction,
 } from '../../../../actors/commerce/wallets/compute.js'
-import { TRANSFER_WITH_AUTHORIZATION } from '../../../../actors/commerce/payments/x402/transfer-authorization.js'
+import { TRANSFER_WITH_AUTHORIZATION } from '../../../../actors/platform/evm/transfer-authorization.js'
 
 const ROUNDS = 20
 const TOKEN = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'

@@ -2,11 +2,8 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import { decodePaymentSignatureHeader, encodePaymentSignatureHeader } from '@x402/core/http'
-import {
-  canonical,
-  encodeField,
-  readProof,
-} from '../../../../../actors/commerce/payments/x402/proof.js'
+import { encodeField } from '../../../../../actors/domain/commerce/x402.js'
+import { canonical, readProof } from '../../../../../actors/commerce/payments/x402/proof.js'
 import { IS_LONG } from '../../../../support/runs.js'
 
 const hex = (bytes: number) =>

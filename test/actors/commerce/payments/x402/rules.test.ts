@@ -2,11 +2,8 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import { privateKeyToAccount } from 'viem/accounts'
-import {
-  atomicAmount,
-  knownAssets,
-  type Asset,
-} from '../../../../../actors/commerce/payments/x402/assets.js'
+import { atomicAmount, type Asset } from '../../../../../actors/domain/commerce/assets.js'
+import { knownAssets } from '../../../../../actors/commerce/payments/x402/known-assets.js'
 import {
   authorizationFault,
   isPlainSignature,

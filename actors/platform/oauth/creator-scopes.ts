@@ -1,13 +1,10 @@
 /** The current scopes of the creator of an initial access token, which bound the scopes of its clients. */
-import { highestRole } from '../../../domain/scopes.js'
-import {
-  findAgentCreator,
-  type TokenCreator,
-} from '../../../../storage/oauth/client-registration.js'
-import { findApplication } from '../../../../storage/oauth/applications.js'
-import type { Transaction } from '../../../../storage/platform/sql.js'
-import { findPersonRoles } from '../../../../storage/identity/tenant-users.js'
-import { agentScopes, HUMAN_SCOPES } from '../../../domain/scopes.js'
+import { highestRole } from '../../domain/scopes.js'
+import { findAgentCreator, type TokenCreator } from '../../../storage/oauth/client-registration.js'
+import { findApplication } from '../../../storage/oauth/applications.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import { findPersonRoles } from '../../../storage/identity/tenant-users.js'
+import { agentScopes, HUMAN_SCOPES } from '../../domain/scopes.js'
 
 /** Empty if the creator is gone or suspended. The look-up crosses tenants for accounts and agents. */
 export async function creatorScopes(

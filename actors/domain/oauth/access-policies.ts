@@ -1,7 +1,8 @@
 /** Evaluates the access policies of a tenant. Every policy that applies must permit. Pure functions. */
-import { isAddressWithin } from '../../../domain/commerce/networks.js'
-import { type AccessPolicy, levelOf } from '../../../domain/entities/access-policy.js'
-import type { DenialReason } from './protocol.js'
+import { isAddressWithin } from '../commerce/networks.js'
+import { type AccessPolicy, levelOf } from '../entities/access-policy.js'
+
+export type DenialReason = 'network_denied' | 'network_not_allowed' | 'level_too_low'
 
 /** What a person, an agent or an application wants to do. */
 export type AccessQuestion = {

@@ -9,9 +9,13 @@ import { appendAudit } from '../../../../storage/operations/audit.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { AccessPolicy } from '../../../domain/entities/access-policy.js'
 import { ttlCache } from '../../../platform/batching/ttl-cache.js'
-import type { AccessGrant } from '../../tokens/issue/access-token.js'
-import type { TokenSigner } from '../../tokens/issue/token-signer.js'
-import { type AccessQuestion, denials, type PolicyVerdict } from './rules.js'
+import type { AccessGrant } from './access-token.js'
+import type { TokenSigner } from './token-signer.js'
+import {
+  type AccessQuestion,
+  denials,
+  type PolicyVerdict,
+} from '../../../domain/oauth/access-policies.js'
 
 /** Thrown by a guarded signer. The grant of the request has had no effect yet. */
 export class PolicyDenied extends Error {

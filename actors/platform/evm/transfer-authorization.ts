@@ -1,6 +1,5 @@
 /** The hash that a payer signs to authorize a transfer (EIP-712, EIP-3009). */
 import { hashTypedData } from 'viem/utils'
-import type { Authorization } from './proof.js'
 
 type Hex = `0x${string}`
 
@@ -15,6 +14,20 @@ export const TRANSFER_WITH_AUTHORIZATION = {
     { name: 'nonce', type: 'bytes32' },
   ],
 } as const
+
+/** EIP-3009 `TransferWithAuthorization`. Hex is in lower case, numbers are decimal. */
+export type Authorization = {
+  readonly from: string
+  readonly to: string
+  /** Atomic units of the asset. */
+  readonly value: string
+  /** Unix seconds, exclusive. */
+  readonly validAfter: string
+  /** Unix seconds, exclusive. */
+  readonly validBefore: string
+  /** 32 bytes. */
+  readonly nonce: string
+}
 
 /** An authorization and the EIP-712 domain of its token. */
 export type TransferAuthorization = {

@@ -1,14 +1,16 @@
 /** Which audiences a tenant may have for its applications and API resources. */
-import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
-import { ownsDomain } from '../../../../storage/identity/verified-domains.js'
-import type { Database } from '../../../../storage/platform/sql.js'
-import { slugAllowed } from '../../../domain/tenants/slugs.js'
-import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
-import type { AudienceRefused } from './protocol.js'
-import { domainsAbove, hostToVerify, LOOPBACK_HOSTS } from './rules.js'
+import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
+import { LOOPBACK_HOSTS } from '../../../runtime/kernel/text/urls.js'
+import { ownsDomain } from '../../../storage/identity/verified-domains.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { slugAllowed } from '../../domain/tenants/slugs.js'
+import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
+import type { AudienceRefused } from '../../oauth/resources/api-resources/protocol.js'
 
 /** Schemes whose host says who owns the audience. */
 const HOSTED = new Set(['https:', 'http:', 'wss:', 'ws:', 'ftp:'])
+/** Names that no one can own (RFC 6761 section 6). */
+const RESERVED = /\.(?:test|example|localhost)$/
 const DEFAULT_PORTS = new Map([
   ['https:', '443'],
   ['wss:', '443'],
@@ -77,4 +79,18 @@ export async function ownershipFault(
     signal: context.signal,
   })
   return owned ? null : { tag: 'domain_not_verified', host }
+}
+
+/** Whether a resource needs a verified domain: the host, or null for a local one. */
+function hostToVerify(resource: string, isSandbox: boolean): string | null {
+  const { hostname } = new URL(resource)
+  const host = hostname.replace(/\.$/, '')
+  if (LOOPBACK_HOSTS.has(host)) return null
+  return isSandbox && RESERVED.test(host) ? null : host
+}
+
+/** The host and every domain above it, the longest first. */
+function domainsAbove(host: string): readonly string[] {
+  const labels = host.split('.')
+  return labels.map((_, index) => labels.slice(index).join('.'))
 }

@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
-import type { Random } from '../../../../runtime/kernel/random.js'
+import type { Random } from '../../../runtime/kernel/random.js'
 
 export const API_KEY_PREFIX = 'svc_key_'
 const SECRET_BYTES = 32
