@@ -1,10 +1,12 @@
-# The image of svc. docs/guides/operations/containers.md says how it is used, and test/deploy/image.test.ts runs its steps.
+# The image of svc. docs/guides/operations/containers.md says how it is used, and test/deploy/image.long.test.ts runs its steps.
 #
 #   docker build -t svc .
 # The binary of uWebSockets for Node 22 and 24 needs glibc 2.38, which Debian 13 (trixie) has.
 ARG NODE_VERSION=22
+# By digest for a build that can be repeated: --build-arg NODE_IMAGE=node:22-trixie-slim@sha256:...
+ARG NODE_IMAGE=node:${NODE_VERSION}-trixie-slim
 
-FROM node:${NODE_VERSION}-trixie-slim AS compile
+FROM ${NODE_IMAGE} AS compile
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 RUN npm ci --include=dev --include=optional
@@ -16,14 +18,23 @@ COPY runtime ./runtime
 COPY storage ./storage
 RUN npx tsc -b runtime
 
-FROM node:${NODE_VERSION}-trixie-slim AS packages
+FROM ${NODE_IMAGE} AS packages
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
 COPY deploy/image/trim.mjs ./deploy/image/trim.mjs
 RUN npm ci --omit=dev
 RUN node deploy/image/trim.mjs node_modules
 
-FROM node:${NODE_VERSION}-trixie-slim AS image
+FROM ${NODE_IMAGE} AS image
+# Of the source: the commit and its repository.
+ARG REVISION=unknown
+ARG SOURCE=unknown
+LABEL org.opencontainers.image.title="svc" \
+  org.opencontainers.image.description="Identity and access for people and software agents" \
+  org.opencontainers.image.version="0.3.0" \
+  org.opencontainers.image.licenses="MIT" \
+  org.opencontainers.image.revision="${REVISION}" \
+  org.opencontainers.image.source="${SOURCE}"
 ENV NODE_ENV=production
 # A volume that is mounted here gets its owner from the image.
 ENV SVC_DATA_DIR=/data
@@ -34,7 +45,6 @@ COPY docs ./docs
 COPY actors/agents/workspaces/samples ./actors/agents/workspaces/samples
 COPY gateway/openapi/page ./gateway/openapi/page
 COPY gateway/pages/templates ./gateway/pages/templates
-COPY gateway/openapi/page ./gateway/openapi/page
 COPY gateway/openapi/examples ./gateway/openapi/examples
 COPY migrations/*.sql ./migrations/
 COPY runtime/svc.cjs runtime/thread-pool.cjs ./runtime/

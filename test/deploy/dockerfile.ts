@@ -97,7 +97,8 @@ export function runStage({ instructions }: Stage, plan: StagePlan): ImageConfig 
     else if (name === 'STOPSIGNAL') config.stopSignal = words
     else if (name === 'HEALTHCHECK') {
       config.healthcheck = JSON.parse(words.slice(words.indexOf('CMD ') + 4)) as string[]
-    } else if (name !== 'EXPOSE') throw new Error(`unknown instruction ${name}`)
+    } else if (!['ARG', 'EXPOSE', 'LABEL'].includes(name))
+      throw new Error(`unknown instruction ${name}`)
   }
   return config
 }

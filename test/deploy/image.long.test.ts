@@ -77,7 +77,7 @@ test('the image has every file that the service reads besides compiled code', (t
   const missed = files.filter(
     (path) =>
       /\.\w+$/.test(path) &&
-      !/\.c?ts$|tsconfig[\w.]*\.json$|^migrations\/|launch\.mjs$/.test(path) &&
+      !/\.c?ts$|tsconfig[\w.]*\.json$|^migrations\/|launch\.mjs$|README\.md$/.test(path) &&
       statSync(join(ROOT, path)).isFile() &&
       !existsSync(join(ROOT, 'dist', path)) &&
       !copied.some((one) => path === one || path.startsWith(`${one}/`)),

@@ -52,13 +52,22 @@ test('the launcher removes compiled files whose source is gone, and nothing else
 })
 
 /** Commands of package.json that documents show first, with the program that each ends in, and a text in its place. */
-for (const [command, program, text] of [
-  ['production:try', 'deploy/production-on-loopback.sh', `#!/bin/sh\nprintf 'ran %s,%s' "$@"\n`],
+for (const [command, program, text, ran] of [
   [
-    'pack:client',
-    'dist/runtime/packages/pack-client.js',
-    `process.stdout.write('ran ' + process.argv.slice(2))\n`,
+    'production:try',
+    'deploy/production-on-loopback.sh',
+    `#!/bin/sh\nprintf 'ran %s,%s' "$@"\n`,
+    'ran one,two',
   ],
+  ...(['client', 'resource-server'] as const).map(
+    (name) =>
+      [
+        `pack:${name}`,
+        'dist/runtime/packages/pack.js',
+        `process.stdout.write('ran ' + process.argv.slice(2))\n`,
+        `ran ${name},one,two`,
+      ] as const,
+  ),
 ] as const) {
   test(`npm run ${command} installs and compiles in a fresh clone`, (t) => {
     const root = mkdtempSync(join(tmpdir(), 'svc-clone-'))
@@ -97,6 +106,6 @@ for (const [command, program, text] of [
       encoding: 'utf8',
       env: { ...process.env, npm_config_offline: 'true' },
     })
-    t.is(out, 'ran one,two')
+    t.is(out, ran)
   })
 }

@@ -1,10 +1,15 @@
-/** The package `@svc/client`: its content, and that programs compile against it and run with it. */
+/** The packages `@svc/client` and `@svc/resource-server`: their content, and that programs compile against the client. */
 import { execFile } from 'node:child_process'
-import { readdirSync, readFileSync, writeFileSync } from 'node:fs'
+import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import test from 'ava'
-import { CLIENT_DEPENDENCIES, installClientPackage } from '../../support/service/client-package.js'
+import {
+  CLIENT_DEPENDENCIES,
+  installClientPackage,
+  packedPackage,
+} from '../../support/service/client-package.js'
 import { IS_LONG } from '../../support/runs.js'
 
 const run = promisify(execFile)
@@ -33,15 +38,50 @@ test('it has no module of the server', (t) => {
     modules.filter((name) => /^(?:gateway|storage|runtime\/(?:cli|wiring))\//.test(name)),
     [],
   )
-  const readme = readFileSync(join(own, 'README.md'), 'utf8')
-  t.true(readme.includes('verifyToken'))
-  const links = [...readme.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target!)
-  t.deepEqual(
-    links.filter((target) => !target.startsWith('https://')),
-    [],
-    'a link into the repository leads nowhere',
-  )
+  t.deepEqual(unknownIn(readFileSync(join(own, 'README.md'), 'utf8')), [])
 })
+
+test('the resource server is a package too, and the scope of both names is an option', async (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-package-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const tarball = await packedPackage('resource-server', folder, '--scope', '@acme')
+  await run('tar', ['-xzf', tarball, '-C', folder])
+  const read = (name: string) => readFileSync(join(folder, 'package', name), 'utf8')
+  const manifest = JSON.parse(read('package.json')) as {
+    name: string
+    dependencies: object
+    exports: Readonly<Record<string, { default: string }>>
+  }
+  t.is(manifest.name, '@acme/resource-server')
+  t.deepEqual(Object.keys(manifest.dependencies), ['jose'])
+  t.true(read(manifest.exports['.']!.default).includes('createResourceServer'))
+  const modules = readdirSync(join(folder, 'package/lib'), { recursive: true, encoding: 'utf8' })
+  t.deepEqual(
+    modules.filter(
+      (name) => name.endsWith('.js') && !/^runtime\/(kernel|resource-server)\//.test(name),
+    ),
+    [],
+  )
+  const readme = read('README.md')
+  t.true(readme.includes("from '@acme/resource-server'") && !readme.includes('@svc/'))
+  t.deepEqual(unknownIn(readme), [])
+  await t.throwsAsync(packedPackage('resource-server', folder, '--scope', 'acme'))
+})
+
+/** Links of a README that lead into the repository, and imports that the client package does not have. */
+function unknownIn(readme: string): readonly string[] {
+  const links = [...readme.matchAll(/\]\(([^)]*)\)/g)].map(([, target]) => target!)
+  const exported = readFileSync(join(own, 'lib/runtime/client/exports.d.ts'), 'utf8').concat(
+    readFileSync(join(own, 'lib/runtime/resource-server/exports.d.ts'), 'utf8'),
+  )
+  const imported = [...readme.matchAll(/^import \{ ([^}]+) \} from '@\w+\//gm)]
+  return [
+    ...links.filter((target) => !target.startsWith('https://')),
+    ...imported
+      .flatMap(([, names]) => names!.split(', '))
+      .filter((name) => !new RegExp(`\\b${name}\\b`).test(exported)),
+  ]
+}
 
 const longTest = IS_LONG ? test : undefined
 

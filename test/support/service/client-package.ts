@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
-const PACK = fileURLToPath(new URL('../../../runtime/packages/pack-client.js', import.meta.url))
+const PACK = fileURLToPath(new URL('../../../runtime/packages/pack.js', import.meta.url))
 
 export interface ClientPackage {
   /** A folder in which programs find the package. */
@@ -22,12 +22,21 @@ export interface ClientPackage {
 /** The packages that the tarball names. Their copies come from this project. */
 export const CLIENT_DEPENDENCIES = ['jose', 'multiformats', 'undici'] as const
 
+/** @returns the tarball of `@svc/client` or `@svc/resource-server`, or of the same package in another scope. */
+export async function packedPackage(
+  name: 'client' | 'resource-server',
+  to: string,
+  ...options: readonly string[]
+): Promise<string> {
+  const { stdout } = await run(process.execPath, [PACK, name, to, ...options])
+  return stdout.trim()
+}
+
 export async function installClientPackage(): Promise<ClientPackage> {
   const folder = mkdtempSync(join(tmpdir(), 'svc-package-'))
   const packed = join(folder, 'packed')
   mkdirSync(packed)
-  const { stdout } = await run(process.execPath, [PACK, packed])
-  const tarball = stdout.trim()
+  const tarball = await packedPackage('client', packed)
   const sources = CLIENT_DEPENDENCIES.map((name) => join(ROOT, 'node_modules', name))
   for (const source of sources)
     await run('npm', ['pack', '--ignore-scripts', '--pack-destination', packed], { cwd: source })
