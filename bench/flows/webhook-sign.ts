@@ -1,6 +1,6 @@
 /** Target 16: webhook MACs through the signer, beside a bare HMAC with a key at hand. */
 import { createHmac, randomBytes } from 'node:crypto'
-import { deriveKey, suiteMac } from '../../actors/webhooks/delivery/canonical.js'
+import { deriveKey, suiteMac } from '../../actors/domain/webhooks/signature.js'
 import { createSigner } from '../../actors/webhooks/delivery/signer.js'
 import { compare, publish, repeat } from '../harness.js'
 

@@ -2,7 +2,7 @@
 import { createReadStream, statSync } from 'node:fs'
 import type { Readable, Writable } from 'node:stream'
 import { type Command, Option } from 'commander'
-import { METHODS } from '../../actors/vault/egress/protocol.js'
+import { METHODS } from '../../actors/domain/vault/egress.js'
 import { httpClient } from '../client/http.js'
 import { reasonOf } from '../client/reasons.js'
 import { tokenFrom } from '../client/token-source.js'

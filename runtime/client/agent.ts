@@ -6,16 +6,16 @@ import {
   type KeyObject,
   sign,
 } from 'node:crypto'
-import { ownershipString } from '../../actors/domain/signed-strings.js'
-import { toBase64Url } from '../../actors/agents/proof-of-work/encoding.js'
+import { type KeyAlgorithm, ownershipString } from '../../actors/domain/signed-strings.js'
+import { toBase64Url } from '../../actors/domain/agents/base64.js'
 import { freshPrivateKey } from '../kernel/key-pair.js'
 import {
   didKey,
   fingerprint,
+  type PublicJwk,
   publicJwk,
   rawFromJwk,
-} from '../../actors/agents/proof-of-work/keys.js'
-import type { KeyAlgorithm, PublicJwk } from '../../actors/agents/proof-of-work/protocol.js'
+} from '../../actors/domain/agents/agent-keys.js'
 
 export type OwnershipProofFor = {
   /** Exactly as the bootstrap metadata or discovery returned it. */

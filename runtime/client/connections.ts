@@ -1,6 +1,6 @@
 /** Connections to a service, over HTTP/2 where it is supported. */
 import { Agent, type Client, type Dispatcher, interceptors } from 'undici'
-import { fixHttp2, NotProcessed } from '../../actors/platform/outbound-http/undici-http2-fixes.js'
+import { fixHttp2, NotProcessed } from '../../actors/platform/undici/http2-fixes.js'
 
 /** A request that is refused this often fails. */
 const REPEATS_MAX = 5

@@ -1,5 +1,5 @@
 /** `fetch` with a credential of the vault, which the program never sees (docs/guides/vault/egress-proxy.md). */
-import { injectionPoint } from '../../actors/vault/egress/inject/injection.js'
+import { injectionPoint } from '../../actors/domain/vault/egress.js'
 import { egressAddress } from './egress-address.js'
 import { relayedFields, withoutParameter } from './egress-fields.js'
 import { refusalOf } from './refusal.js'

@@ -1,6 +1,6 @@
 /** Verifies webhook deliveries, suite `svc-webhook-v1` (docs/reference/webhooks.md, Signatures). */
 import { timingSafeEqual } from 'node:crypto'
-import { deriveKey, suiteMac, WEBHOOK_SUITE } from '../../actors/webhooks/delivery/canonical.js'
+import { deriveKey, suiteMac, WEBHOOK_SUITE } from '../../actors/domain/webhooks/signature.js'
 import { type Clock, systemClock } from '../kernel/clock.js'
 
 const MAX_AGE_SECS = 300

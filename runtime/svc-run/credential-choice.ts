@@ -4,7 +4,7 @@
  */
 import { normalizeHostname } from '../../actors/domain/hostnames.js'
 import { isUuid } from '../../actors/domain/ids.js'
-import { injectionPoint } from '../../actors/vault/egress/inject/injection.js'
+import { injectionPoint } from '../../actors/domain/vault/egress.js'
 import type { HttpClient } from '../client/http.js'
 import type { TokenSource } from '../client/token-source.js'
 import type { Clock } from '../kernel/clock.js'

@@ -2,7 +2,8 @@
  * Login challenges of agents: issued, then spent by the first verify, valid or not. They are found by
  * agent, key or challenge id before the tenant is known, so these statements cross tenants.
  */
-import { type KeyAlgorithm, type OrganizationRole, roleIn } from './agents.js'
+import type { KeyAlgorithm } from '../../actors/domain/signed-strings.js'
+import { type OrganizationRole, roleIn } from './agents.js'
 import { UNHURRIED } from '../platform/durability.js'
 import { changedRows, type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
 

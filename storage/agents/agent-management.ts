@@ -2,7 +2,7 @@
  * Agent management. An agent has one home tenant and may be a member of organizations of other tenants.
  * So these statements cross tenants, and each restricts the agents to those the tenant may see.
  */
-import type { KeyAlgorithm } from './agents.js'
+import type { KeyAlgorithm } from '../../actors/domain/signed-strings.js'
 import type { JoinedMember } from '../identity/organization-members.js'
 import { ending } from '../platform/ends/ending.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'

@@ -2,9 +2,8 @@
 import { insertChainAnchor, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
+import type { KeyAlgorithm } from '../../actors/domain/signed-strings.js'
 import { isChanged, type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
-
-export type KeyAlgorithm = 'ed25519' | 'es256'
 
 /** A DID derived from the key, a DID of a document on the web that lists the key, or an agent of a registry on a chain. */
 export type AnchorType = 'did_key' | 'did_web' | 'erc8004'

@@ -5,13 +5,8 @@
  * A challenge is found by its id before its tenant is known, so these statements cross tenants.
  */
 import { invariant } from '../../runtime/kernel/assert.js'
-import {
-  type AnchorType,
-  type KeyAlgorithm,
-  type NewAgent,
-  type Registered,
-  insertAgent,
-} from './agents.js'
+import type { KeyAlgorithm } from '../../actors/domain/signed-strings.js'
+import { type AnchorType, type NewAgent, type Registered, insertAgent } from './agents.js'
 import { onChainAgent, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
 import { changedRows, isChanged, LOOKED_UP, type Transaction } from '../platform/sql.js'

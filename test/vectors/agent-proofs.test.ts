@@ -7,7 +7,7 @@ import {
   publicJwk,
   readDidKey,
   readPublicKey,
-} from '../../actors/agents/proof-of-work/keys.js'
+} from '../../actors/domain/agents/agent-keys.js'
 import { judgeOwnership, judgeSignature } from '../../actors/agents/proof-of-work/signatures.js'
 import { judgeWork, leadingZeroBits, workDigest } from '../../actors/agents/proof-of-work/work.js'
 import { contract } from './contract.js'

@@ -1,5 +1,5 @@
 /** What a webhook receiver must accept and refuse: the table for every receiver library. */
-import { deriveKey, suiteMac } from '../../actors/webhooks/delivery/canonical.js'
+import { deriveKey, suiteMac } from '../../actors/domain/webhooks/signature.js'
 import type { ReceivedHeaders, ReceiveFault } from '../../actors/webhooks/delivery/receive.js'
 import { createSigner } from '../../actors/webhooks/delivery/signer.js'
 import { contract } from './contract.js'

@@ -1,5 +1,5 @@
 import test from 'ava'
-import { deriveKey } from '../../actors/webhooks/delivery/canonical.js'
+import { deriveKey } from '../../actors/domain/webhooks/signature.js'
 import { receive } from '../../actors/webhooks/delivery/receive.js'
 import { createSigner } from '../../actors/webhooks/delivery/signer.js'
 import { body, CASES, delivery, good, SHORT_SECRET, webhook } from './webhook-cases.js'

@@ -2,7 +2,7 @@
  * did:web: the URL of the DID document, and the check that the document lists a key for authentication.
  * did:web method specification, sections 2.2 and 3.2; DID Core sections 5.2 and 5.3.1.
  */
-import type { PublicJwk } from '../proof-of-work/protocol.js'
+import type { PublicJwk } from '../../domain/agents/agent-keys.js'
 
 const PREFIX = 'did:web:'
 const DID_CHARS_MAX = 256

@@ -1,18 +1,13 @@
 /** Verifies proofs of work, key-ownership proofs and signatures (docs/reference/agents.md). */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { PublicJwk } from '../../domain/agents/agent-keys.js'
+import type { KeyAlgorithm } from '../../domain/signed-strings.js'
 
 export type PowProtocol = {
   verify: Ask<VerifyWork, WorkVerdict>
   verifyOwnership: Ask<VerifyOwnership, OwnershipVerdict>
   verifySignature: Ask<VerifySignature, SignatureVerdict>
 }
-
-export type KeyAlgorithm = 'ed25519' | 'es256'
-
-/** The public half of an agent's key as a JWK (RFC 7517, RFC 8037 section 2). */
-export type PublicJwk =
-  | { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string }
-  | { readonly kty: 'EC'; readonly crv: 'P-256'; readonly x: string; readonly y: string }
 
 export type VerifyWork = {
   challengeToken: string

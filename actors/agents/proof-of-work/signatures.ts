@@ -1,10 +1,16 @@
 /** Signatures of agents: 64 bytes as base64url, R‖S for ed25519 and r‖s for es256. */
 import { verify } from 'node:crypto'
-import { FIELD_SEPARATOR, ownershipString } from '../../domain/signed-strings.js'
-import { fromBase64Url } from './encoding.js'
-import { didKey, fingerprint, keyObject, publicJwk, readDidKey, readPublicKey } from './keys.js'
+import { FIELD_SEPARATOR, type KeyAlgorithm, ownershipString } from '../../domain/signed-strings.js'
+import { fromBase64Url } from '../../domain/agents/base64.js'
+import {
+  didKey,
+  fingerprint,
+  keyObject,
+  publicJwk,
+  readDidKey,
+  readPublicKey,
+} from '../../domain/agents/agent-keys.js'
 import type {
-  KeyAlgorithm,
   OwnershipFault,
   OwnershipVerdict,
   VerifyOwnership,

@@ -7,8 +7,8 @@ import { Client, type Dispatcher, Pool } from 'undici'
 import { tracing } from '../../../runtime/kernel/tracing.js'
 import { traceDispatch } from './traced-dispatch.js'
 import type { Connector } from './dialer.js'
-import { skipContinue } from './undici-continue.js'
-import { fixHttp2 } from './undici-http2-fixes.js'
+import { skipContinue } from '../undici/expect-continue.js'
+import { fixHttp2 } from '../undici/http2-fixes.js'
 import { shareReads, SharedRead } from './shared-read-buffer.js'
 
 /** Limit of pools. Beyond it, the tenant with the most pools loses the one that it used least recently. */

@@ -5,15 +5,13 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../runtime/kernel/stream.js'
 import type { SharedText } from '../../../runtime/kernel/text/shared-text.js'
+import type { ProxyMethod } from '../../domain/vault/egress.js'
 
 export type EgressProtocol = {
   proxyRequest: Ask<ProxyRequest, ProxyOutcome>
   /** A credential, grant or lease of the tenant has changed: the next call reads it again. */
   forget: Ask<{ readonly tenantId: string }, { readonly tag: 'forgotten' }>
 }
-
-export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
-export type ProxyMethod = (typeof METHODS)[number]
 
 /** One end-to-end header field; names are lower case once sanitized. */
 export type HeaderPair = readonly [name: string, value: string]

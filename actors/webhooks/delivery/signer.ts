@@ -1,6 +1,12 @@
 /** Signs deliveries, and caches the keys derived from secrets. */
 import { createHash, createSecretKey, type Hmac, type KeyObject } from 'node:crypto'
-import { deriveKey, standardKey, standardMac, suiteMac, WEBHOOK_SUITE } from './canonical.js'
+import {
+  deriveKey,
+  standardKey,
+  standardMac,
+  suiteMac,
+  WEBHOOK_SUITE,
+} from '../../domain/webhooks/signature.js'
 
 /** Minimum length of a secret in bytes. Shorter secrets are also refused at creation. */
 export const SECRET_BYTES_MIN = 16

@@ -1,11 +1,7 @@
 /** The egress proxy: calls with a credential of the vault. */
 import { z } from 'zod'
-import {
-  egress,
-  METHODS,
-  type ProxyOutcome,
-  type RelayEnd,
-} from '../../../actors/vault/egress/protocol.js'
+import { METHODS } from '../../../actors/domain/vault/egress.js'
+import { egress, type ProxyOutcome, type RelayEnd } from '../../../actors/vault/egress/protocol.js'
 import { granteeOf } from '../../../actors/domain/grantee.js'
 import { packPrincipal } from '../../../actors/domain/packed-principal.js'
 import type { Principal } from '../../../actors/domain/principal.js'

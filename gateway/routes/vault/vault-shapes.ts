@@ -1,5 +1,6 @@
 /** Request bodies and records of the vault routes. */
 import { z } from 'zod'
+import { METHODS } from '../../../actors/domain/vault/egress.js'
 import {
   authScheme,
   capability,
@@ -13,7 +14,6 @@ import {
 import { idText } from '../../request/ids.js'
 import { presenter } from '../../response/presenter.js'
 
-const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER
 
 const provider = z

@@ -3,7 +3,7 @@
  * and a webhook, and the events of their creation. All values but the times follow from the seed.
  */
 import { createHash, createPublicKey } from 'node:crypto'
-import { didKey, fingerprint, publicJwk } from '../../../actors/agents/proof-of-work/keys.js'
+import { didKey, fingerprint, publicJwk } from '../../../actors/domain/agents/agent-keys.js'
 import { agentRegistered, eventData } from '../../../actors/domain/events.js'
 import { REGISTERED_AGENT_SCOPES, type Scope } from '../../../actors/domain/scopes.js'
 import type { AgentId, KeyFingerprint, TenantId } from '../../../actors/domain/ids.js'

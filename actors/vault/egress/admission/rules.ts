@@ -1,8 +1,9 @@
 /** Authorization of a call. All functions are pure (docs/reference/vault.md). */
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
-import { hasParameter, injectionPoint } from '../inject/injection.js'
-import type { HeaderPair, ProxyMethod, ProxyOutcome } from '../protocol.js'
+import { injectionPoint, type ProxyMethod } from '../../../domain/vault/egress.js'
+import { hasParameter } from '../inject/injection.js'
+import type { HeaderPair, ProxyOutcome } from '../protocol.js'
 
 /** The parts of a call on which grants and credentials decide. */
 export type ProxiedCall = {

@@ -1,24 +1,11 @@
 /** Injection of a secret into a request, by the `auth_scheme` of its credential. */
+import { injectionPoint } from '../../../domain/vault/egress.js'
 import type { HeaderPair } from '../protocol.js'
-
-/** The header or query parameter that a scheme sets. The caller must not send it. */
-export type InjectionPoint =
-  | { readonly in: 'header'; readonly name: string }
-  | { readonly in: 'query'; readonly key: string }
 
 export type Injection = {
   readonly header: HeaderPair | null
   /** The encoded query parameter to append; null when the secret is in a header. */
   readonly query: string | null
-}
-
-/** Null for the scheme `none`. */
-export function injectionPoint(authScheme: string): InjectionPoint | null {
-  if (authScheme === 'bearer' || authScheme === 'basic')
-    return { in: 'header', name: 'authorization' }
-  if (authScheme.startsWith('header:')) return { in: 'header', name: authScheme.slice(7) }
-  if (authScheme.startsWith('query:')) return { in: 'query', key: authScheme.slice(6) }
-  return null
 }
 
 /**

@@ -3,21 +3,21 @@ import test from 'ava'
 import * as fc from 'fast-check'
 import { calculateJwkThumbprint } from 'jose'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
-import { ownershipString } from '../../../../actors/domain/signed-strings.js'
+import { type KeyAlgorithm, ownershipString } from '../../../../actors/domain/signed-strings.js'
 import {
   fromAnyBase64,
   fromBase64Url,
   toBase64Url,
-} from '../../../../actors/agents/proof-of-work/encoding.js'
+} from '../../../../actors/domain/agents/base64.js'
 import {
   didKey,
   fingerprint,
+  type PublicJwk,
   publicJwk,
   rawFromJwk,
   readDidKey,
   readPublicKey,
-} from '../../../../actors/agents/proof-of-work/keys.js'
-import type { KeyAlgorithm, PublicJwk } from '../../../../actors/agents/proof-of-work/protocol.js'
+} from '../../../../actors/domain/agents/agent-keys.js'
 import {
   judgeOwnership,
   judgeSignature,

@@ -23,7 +23,7 @@
 import { addAbortSignal, type Duplex } from 'node:stream'
 import type { Client, Dispatcher } from 'undici'
 import { type Http2SessionLike, outliveStreams } from '../../../runtime/kernel/http2-handle.js'
-import { keyOf, memberOf } from './undici-members.js'
+import { keyOf, memberOf } from './members.js'
 
 interface Stream extends Duplex {
   /** Undefined before the headers are sent. */

@@ -3,7 +3,7 @@
  * response (RFC 9110 section 15.2). The HTTP/1.1 client of undici (pinned) ends the connection instead.
  */
 import type { Client } from 'undici'
-import { memberOf } from './undici-members.js'
+import { memberOf } from './members.js'
 
 /** The parser of a connection inside undici. */
 interface Parser {

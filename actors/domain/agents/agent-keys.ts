@@ -1,8 +1,13 @@
 /** Public keys of agents: parsing, did:key, JWK and fingerprint. */
 import { ECDH, createHash, createPublicKey, type KeyObject } from 'node:crypto'
 import { base58btc } from 'multiformats/bases/base58'
-import { fromAnyBase64, fromBase64Url, toBase64Url } from './encoding.js'
-import type { KeyAlgorithm, PublicJwk } from './protocol.js'
+import { fromAnyBase64, fromBase64Url, toBase64Url } from './base64.js'
+import type { KeyAlgorithm } from '../signed-strings.js'
+
+/** The public half of an agent's key as a JWK (RFC 7517, RFC 8037 section 2). */
+export type PublicJwk =
+  | { readonly kty: 'OKP'; readonly crv: 'Ed25519'; readonly x: string }
+  | { readonly kty: 'EC'; readonly crv: 'P-256'; readonly x: string; readonly y: string }
 
 const DID_KEY_PREFIX = 'did:key:'
 /** Longer than base64 of any key and shorter than multibase of any key, so it distinguishes them. */
