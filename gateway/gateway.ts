@@ -19,7 +19,8 @@ import type { HttpExchangeHandler } from './http-exchange.js'
 import { metricsRoute } from './metrics/exposition.js'
 import { Documents } from './mcp/documents.js'
 import { TOOL_PATHS } from './mcp/tools.js'
-import { documentRoutes, OPENAPI_PATH } from './openapi/openapi-routes.js'
+import { openapiDocument } from './openapi/openapi.js'
+import { documentRoutes } from './openapi/openapi-routes.js'
 import { scriptRoutes } from './pages/platform/script.js'
 import { fontRoutes } from './pages/platform/fonts.js'
 import { styleRoutes } from './pages/platform/style.js'
@@ -27,7 +28,7 @@ import type { Route } from './route.js'
 import type { DevMailbox } from './site/dev-mail.js'
 import { siteRoutes } from './site/site.js'
 import { mcpRoute } from './routes/operations/mcp.js'
-import type { OpenapiSettings } from './settings.js'
+import { OPENAPI_PATH, type OpenapiSettings } from './settings.js'
 
 export interface GatewayOptions extends FrontDoorOptions {
   readonly openapi: OpenapiSettings
@@ -98,13 +99,17 @@ export function openGateway(options: GatewayOptions): Gateway {
   const described = [...(options.described ?? present), ...own]
   // The list grows below: the tools describe all routes, their own included.
   const documented: Route[] = []
+  const { events } = options
   const documents = new Documents({
-    issuer,
     routes: documented,
     refs,
-    policies,
-    events: options.events,
-    published: () => (openapi.exposure === 'public' ? text() : null),
+    events,
+    document() {
+      const published = openapi.exposure === 'public' ? text() : null
+      return published === null
+        ? openapiDocument({ issuer, routes: documented, policies, events, exposure: 'public' })
+        : (JSON.parse(published) as object)
+    },
   })
   const mcp = mcpRoute({
     appOrigins,
@@ -142,7 +147,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     issuer,
     routes: documented,
     policies,
-    events: options.events,
+    events,
     egressUrl: server.egress_url,
   })
   // The document describes its own route, but not the files of its page.

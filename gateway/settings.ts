@@ -186,6 +186,8 @@ export const adminSettings = section(
 
 export type AdminSettings = SettingsOf<typeof adminSettings>
 
+export const OPENAPI_PATH = '/openapi.json'
+
 export const openapiSettings = section(
   'openapi',
   {

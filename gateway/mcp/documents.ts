@@ -6,10 +6,8 @@ import { CREDENTIAL_CONFIGURATIONS } from '../../actors/domain/credentials/catal
 import { EVENT_CATALOGUE, EVENT_TYPES, type EventType } from '../../actors/domain/events.js'
 import { SCOPES } from '../../actors/domain/scopes.js'
 import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
-import type { Policies } from '../../actors/operations/rate-limits/protocol.js'
 import type { AskOptions } from '../../runtime/kernel/actor.js'
 import type { AnyRef, Refs } from '../compile-route.js'
-import { openapiDocument } from '../openapi/openapi.js'
 import { TEXTS } from '../pages/texts/texts.js'
 import { PROBLEM_TYPES, type Problem, problemCode, type ProblemName } from '../response/problems.js'
 import { NO_CONTEXT } from '../response/replies.js'
@@ -17,15 +15,13 @@ import type { AnyRouteRequest, Route } from '../route.js'
 import { type OpenapiDocument, Operations } from './operations.js'
 
 export type DocumentsOptions = {
-  readonly issuer: string
   /** The described routes of the deployment, capabilities included. */
   readonly routes: readonly Route[]
   readonly refs: Refs
-  readonly policies: Policies
   /** Event types of the deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
-  /** The text of the public OpenAPI document. Null if it is not served. */
-  readonly published: () => string | null
+  /** The public OpenAPI document. */
+  readonly document: () => object
 }
 
 export type Read =
@@ -57,11 +53,7 @@ export class Documents {
 
   /** The operations of the public OpenAPI document. */
   get operations(): Operations {
-    if (this.described !== null) return this.described
-    const text = this.options.published()
-    const document =
-      text === null ? openapiDocument({ ...this.options, exposure: 'public' }) : JSON.parse(text)
-    return (this.described = new Operations(document as OpenapiDocument))
+    return (this.described ??= new Operations(this.options.document() as OpenapiDocument))
   }
 
   /** All scopes with their words on the consent page, and the public operations that accept each. */

@@ -3,7 +3,8 @@
  * 2026-07-28 each request describes itself in `_meta`, and headers repeat parts of its body
  * (docs/reference/operations.md, MCP).
  */
-import { CODES, isObject, type Message, type Params } from './json-rpc.js'
+import { CODES } from '../response/json-rpc-errors.js'
+import { isObject, type Message, type Params } from './json-rpc.js'
 
 export const MODERN_VERSION = '2026-07-28'
 /** Revisions that `initialize` agrees on, latest first. */

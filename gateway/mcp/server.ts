@@ -11,15 +11,8 @@ import {
   refuseVersion,
   SUPPORTED_VERSIONS,
 } from './eras.js'
-import {
-  CODES,
-  errorText,
-  isObject,
-  type Params,
-  parseMessage,
-  type RequestId,
-  resultText,
-} from './json-rpc.js'
+import { CODES, errorText, type RequestId } from '../response/json-rpc-errors.js'
+import { isObject, type Params, parseMessage, resultText } from './json-rpc.js'
 import { type Outcome, runTool, TOOL_LIST } from './tools.js'
 
 /** Time that clients may keep a result: as long as the capabilities document. */

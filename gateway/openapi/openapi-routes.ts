@@ -6,7 +6,7 @@ import { type SharedBody, sharedBody, sharedOnce } from '../response/shared-body
 import { openapiDocument } from './openapi.js'
 import { PAGE_FILES, referencePage } from './reference-page.js'
 import { type OwnRouteSpec, ownRoute, type Rendered, type Route } from '../route.js'
-import type { OpenapiSettings } from '../settings.js'
+import { OPENAPI_PATH, type OpenapiSettings } from '../settings.js'
 
 export type DocumentRoutesOptions = {
   readonly openapi: OpenapiSettings
@@ -19,8 +19,6 @@ export type DocumentRoutesOptions = {
   /** `server.egress_url`. */
   readonly egressUrl: string
 }
-
-export const OPENAPI_PATH = '/openapi.json'
 
 export type DocumentRoutes = {
   /** Empty if openapi.enabled is false. */

@@ -2,7 +2,7 @@
 import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { Span } from '../../runtime/kernel/tracing.js'
-import { refusalText } from '../mcp/json-rpc.js'
+import { refusalText } from './json-rpc-errors.js'
 import { browserLanguages, wantsPage } from '../request/browser.js'
 import type { HeaderBlocks } from '../compile-route.js'
 import type { HeaderPair } from '../http-exchange.js'

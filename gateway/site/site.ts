@@ -1,10 +1,9 @@
 /** The pages and files with which people, browsers and programs find their way: /, /errors, /llms.txt and so on. */
 import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import type { Clock } from '../../runtime/kernel/clock.js'
-import { OPENAPI_PATH } from '../openapi/openapi-routes.js'
 import { tenantHostTest } from '../request/hosts.js'
 import type { Route } from '../route.js'
-import type { OpenapiSettings } from '../settings.js'
+import { OPENAPI_PATH, type OpenapiSettings } from '../settings.js'
 import { type DevMailbox, devMailRoutes } from './dev-mail.js'
 import { DOCS } from './docs/library.js'
 import { docsRoutes } from './docs/routes.js'

@@ -4,7 +4,7 @@
  * backend and LISTEN. Actors that run once in a process are asked on the main thread
  * (docs/concepts/actor-runtime.md).
  */
-import type { DevMailbox } from '../../gateway/site/dev-mail.js'
+import type { GatewayOptions } from '../../gateway/gateway.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { openKms } from '../../storage/platform/kms/client.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
@@ -94,7 +94,7 @@ async function opened(
   }
 }
 
-function mailboxOf(main: ActorRef<MainThreadProtocol>): DevMailbox {
+function mailboxOf(main: ActorRef<MainThreadProtocol>): NonNullable<GatewayOptions['devMailbox']> {
   const list = async () => (await main.mails(null)).mails
   return { list, find: async (id) => (await list()).find((mail) => mail.id === id) }
 }

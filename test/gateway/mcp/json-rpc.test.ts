@@ -1,12 +1,8 @@
 /** The parser of JSON-RPC messages, with generated messages and a fixed seed. */
 import test from 'ava'
 import * as fc from 'fast-check'
-import {
-  errorText,
-  MESSAGE_BYTES_MAX,
-  parseMessage,
-  resultText,
-} from '../../../gateway/mcp/json-rpc.js'
+import { MESSAGE_BYTES_MAX, parseMessage, resultText } from '../../../gateway/mcp/json-rpc.js'
+import { errorText } from '../../../gateway/response/json-rpc-errors.js'
 import { runs } from '../../support/runs.js'
 
 const SEED = { seed: 20260728, numRuns: runs(500) }
