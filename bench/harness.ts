@@ -1,5 +1,5 @@
 /**
- * Benchmarks that can be believed: every contender runs beside a reference in the same process run,
+ * Benchmarks that can be believed: every contender runs next to a reference in the same process run,
  * rounds are interleaved so that a noisy minute hits all of them, each gets one thrown-away warm-up,
  * and what is reported is the median of the rounds with its spread.
  *

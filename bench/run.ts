@@ -31,7 +31,7 @@ if (name !== undefined && PUBLISHED.includes(name)) {
   console.log(`npm run bench -- NAME [--rounds n] [--ms n] [--json file] [--markdown file]\n`)
   for (const each of names) console.log(`  ${each}`)
   console.log(`
-npm run bench -- all [--quick] [--only ID,...] [--beside WORDS] [--json FILE]
+npm run bench -- all [--quick] [--only ID,...] [--note WORDS] [--json FILE]
 npm run bench -- table [--json FILE]`)
   process.exitCode = name === undefined ? 0 : 1
 } else {

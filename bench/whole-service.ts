@@ -7,7 +7,7 @@ import { startService } from '../runtime/startup.js'
 import { freePort } from './foreign-program.js'
 
 /**
- * Starts it in this process, like `svc serve`, on a port of its own. The settings are those of
+ * Starts it in this process, like `svc serve`, on its own port. The settings are the defaults of
  * production, except for rate limits, because all requests come from one address, and the proof of
  * work of registrations.
  * @param environment `SVC_` variables that differ.
@@ -24,7 +24,7 @@ export async function startWhole(dataDir: string, environment: Readonly<Record<s
       SVC_SERVER__PORT: String(port),
       // The faster parser: generators send nothing that it cannot read.
       SVC_SERVER__HTTP1_PARSER: 'uwebsockets',
-      // Figures are those of one gateway thread, except in gateway/threads.
+      // One gateway thread is measured, except in gateway/threads.
       SVC_SERVER__GATEWAY_THREADS: '1',
       SVC_OIDC__ISSUER_URL: `http://localhost:${port}`,
       SVC_SERVER__ENDPOINT_THROTTLE__ENABLED: 'false',

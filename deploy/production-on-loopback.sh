@@ -56,7 +56,7 @@ certificate() { # NAME
 openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 30 -keyout "$DIR/ca.key" \
   -out "$DIR/ca.pem" -subj '/CN=svc on loopback' 2>/dev/null
 for name in service database mail; do certificate "$name"; done
-# Node and openssl clients, the service among them, trust the authority beside those of the system.
+# Node and openssl clients, the service among them, trust the authority in addition to the system's.
 export NODE_EXTRA_CA_CERTS=$DIR/ca.pem CURL_CA_BUNDLE=$DIR/ca.pem
 
 # 2. PostgreSQL, which accepts connections with TLS only.

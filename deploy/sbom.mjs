@@ -30,7 +30,7 @@ for (const [path, { version, dev, name }] of Object.entries(packages)) {
   if (path === '' || dev === true || path === 'node_modules/typescript') continue
   produced.add(`${name ?? path.slice(path.lastIndexOf('node_modules/') + 13)}@${version}`)
 }
-// The name of an alias is that of our package.json, and its reference has the name in the registry.
+// The name of an alias comes from our package.json, and its reference has the name in the registry.
 const keep = ({ name, version, 'bom-ref': ref }) =>
   produced.has(`${name}@${version}`) || produced.has(ref)
 const kept = bill.components.filter(keep)

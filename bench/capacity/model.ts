@@ -82,7 +82,7 @@ export function capacityOf(inputs: CapacityInputs, scale: number): Capacity {
   while (cells > 1 && placed.busiestShare * peak.databaseProcessors > usable) {
     const next = cells + Math.max(1, Math.floor(cells / 50))
     const after = place(inputs, people, tenants, next)
-    // A tenant that is a cell of its own does not become smaller.
+    // A tenant with its own cell does not become smaller.
     if (after.busiestShare >= placed.busiestShare) break
     cells = next
     placed = after

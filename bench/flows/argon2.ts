@@ -54,7 +54,7 @@ await publish(
     name: 'argon2id, 64 MiB, t=3, p=1, saturated',
     ms: 3_000,
     reference: {
-      name: `raw @node-rs/argon2, ${CONCURRENT} at once`,
+      name: `raw @node-rs/argon2, ${CONCURRENT} in parallel`,
       run: (ms) =>
         saturate(ms, CONCURRENT, () =>
           hash('a password of ordinary length', {
@@ -68,7 +68,7 @@ await publish(
     },
     contenders: [
       {
-        name: `passwords actor, ${LIGHT_PER_SECOND} light requests/s beside it`,
+        name: `passwords actor, during ${LIGHT_PER_SECOND} light requests/s`,
         target: 0.85,
         run: async (ms) => {
           const [hashes] = await Promise.all([
@@ -89,7 +89,7 @@ await publish(
     reference: { name: 'nothing else to do', run: (ms) => pace(ms, LIGHT_PER_SECOND, hello) },
     contenders: [
       {
-        name: `while the pool hashes ${CONCURRENT} at once`,
+        name: `while the pool hashes ${CONCURRENT} in parallel`,
         run: async (ms) => {
           const [, light] = await Promise.all([
             saturate(ms, CONCURRENT * 2, hashOne),

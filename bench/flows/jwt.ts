@@ -63,7 +63,7 @@ for (const algorithm of ['ES256', 'EdDSA'] as const) {
       contenders: [
         { name: 'signJwt', run: (ms) => repeat(ms, () => signJwt(key, 'at+jwt', claims)) },
         {
-          name: 'jose SignJWT, 8 at once',
+          name: 'jose SignJWT, 8 in flight',
           run: (ms) =>
             saturate(ms, 8, () =>
               new jose.SignJWT(claims).setProtectedHeader(header).sign(privateKey),
@@ -86,7 +86,7 @@ for (const algorithm of ['ES256', 'EdDSA'] as const) {
           run: (ms) => repeat(ms, () => verifyJwt(token, options)),
         },
         {
-          name: 'jose jwtVerify, 8 at once',
+          name: 'jose jwtVerify, 8 in flight',
           run: (ms) => saturate(ms, 8, () => jose.jwtVerify(token, publicKey, joseOptions)),
         },
       ],

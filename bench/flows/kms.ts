@@ -1,4 +1,4 @@
-/** Wrapping over the kms socket, with the kms in a process of its own, and sealing with its keys. */
+/** Wrapping over the kms socket, with the kms in a separate process, and sealing with its keys. */
 import { createCipheriv, createSecretKey, randomBytes } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
@@ -42,15 +42,15 @@ try {
           run: (ms) => saturate(ms, 64, async () => inMemory.wrap(context, plaintext)),
         },
         {
-          name: 'kms, 64 at once',
+          name: 'kms, 64 in flight',
           run: (ms) => saturate(ms, 64, () => kms.wrap(context, plaintext)),
         },
         {
-          name: 'kms, 1 at once',
+          name: 'kms, 1 in flight',
           run: (ms) => saturate(ms, 1, () => kms.wrap(context, plaintext)),
         },
         {
-          name: 'kms unwrap, 64 at once',
+          name: 'kms unwrap, 64 in flight',
           run: (ms) => saturate(ms, 64, () => kms.unwrap(context, wrapped)),
         },
       ],

@@ -1,7 +1,7 @@
 /**
  * Looking up rows by their keys through the data layer, compared with a named statement of pg in the same run: 10
  * look-ups in flight, 10 connections. The data layer sets the tenant of the transaction besides. Batched look-ups share
- * statements, as those of codes and refresh tokens do.
+ * statements, as look-ups of codes and refresh tokens do.
  */
 import { randomUUID } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'

@@ -1,4 +1,4 @@
-/** Target 21: the solver of the client library, beside one `createHash` per try. */
+/** Target 21: the solver of the client library, compared with one `createHash` per try. */
 import { createHash, randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
 import { Search } from '../../runtime/client/search.js'

@@ -1,4 +1,4 @@
-/** Target 19: proofs of work through the pow actor and its pool, beside bare hashing. */
+/** Target 19: proofs of work through the pow actor and its pool, compared with bare hashing. */
 import { createHash, randomBytes } from 'node:crypto'
 import { powActor, powPool } from '../../actors/agents/proof-of-work/actor.js'
 import * as computeModule from '../../actors/agents/proof-of-work/compute.js'

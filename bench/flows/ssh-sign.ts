@@ -1,4 +1,4 @@
-/** SSH certificates: ours, with a key pair each, beside `ssh-keygen`. */
+/** SSH certificates: ours, with a key pair each, compared with `ssh-keygen`. */
 import { execFileSync } from 'node:child_process'
 import { randomBytes } from 'node:crypto'
 import { mkdtempSync, rmSync } from 'node:fs'
@@ -52,7 +52,7 @@ try {
           run: (ms) => repeat(ms, () => compute.certificate(input())),
         },
         {
-          name: 'through a pool of one thread, 32 at once',
+          name: 'through a pool of one thread, 32 in flight',
           run: (ms) => saturate(ms, 32, () => pool.run('certificate', input())),
         },
       ],

@@ -92,7 +92,7 @@ async function cpuOf(server: ChildProcess): Promise<number> {
 }
 
 const http = new Pool(url, { connections: CONNECTIONS })
-/** Connects before a round, so that latencies are those of tokens. */
+/** Connects before a round, so that latencies measure tokens only. */
 async function token(body: string): Promise<void> {
   const answer = await http.request({
     method: 'POST',

@@ -1,5 +1,5 @@
 /**
- * The tokens actor on a durable PostgreSQL of its own: issue, refresh, introspect, judge. Below the
+ * The tokens actor on its own durable PostgreSQL: issue, refresh, introspect, judge. Below the
  * gateway, so that the figures are the actor's. The reference signs a token and commits one row for
  * it with a named insert, which is the least an issuer with a durable row can do without batching.
  */

@@ -77,7 +77,7 @@ try {
   )
   await warm('commerce.statement.created')
   await measured('all answer', 'commerce.statement.created')
-  await measured(`beside ${DEAD} that never answer`, 'admin.user.created')
+  await measured(`with ${DEAD} that never answer`, 'admin.user.created')
 } finally {
   for (const socket of sockets) socket.destroy()
   silent.close()

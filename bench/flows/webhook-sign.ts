@@ -1,4 +1,4 @@
-/** Target 16: webhook MACs through the signer, beside a bare HMAC with a key at hand. */
+/** Target 16: webhook MACs through the signer, compared with a bare HMAC with a cached key. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { deriveKey, suiteMac } from '../../actors/domain/webhooks/signature.js'
 import { createSigner } from '../../actors/webhooks/delivery/signer.js'

@@ -1,6 +1,6 @@
 /**
  * The setup of the webhook benches: a durable PostgreSQL, a tenant, the sender and delivery worker
- * of the service, and a receiver on a thread of its own.
+ * of the service, and a receiver on another thread.
  */
 import { randomBytes } from 'node:crypto'
 import { once } from 'node:events'

@@ -1,6 +1,6 @@
 /**
  * Tokens of one tenant from one process and from two, on one durable PostgreSQL. Each token is a committed row with an
- * event, so this is the ceiling of what one tenant can write. CPU seconds are those of the service and of PostgreSQL.
+ * event, so this is the ceiling of what one tenant can write. CPU seconds count the service and PostgreSQL.
  */
 import { type ChildProcess, fork } from 'node:child_process'
 import { once } from 'node:events'

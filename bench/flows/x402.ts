@@ -87,7 +87,7 @@ try {
           run: (ms) => one(ms, () => compute.isSignedByPayer(signed)),
         },
         {
-          name: 'reading the proof and the check through a pool of one thread, 32 at once',
+          name: 'reading the proof and the check through a pool of one thread, 32 in flight',
           target: 0.7,
           by: 'cpu',
           run: (ms) =>

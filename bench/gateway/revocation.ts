@@ -1,7 +1,7 @@
 /**
  * Time from the answer of a revocation to the last request that is still accepted, in one process with two gateway
  * threads. The kernel gives connections to both threads; each of several connections presents the token again and
- * again. The thread that answers the revocation refuses at once, so the time is that of the other one.
+ * again. The thread that answers the revocation refuses immediately, so the time is measured at the other one.
  *
  *     node dist/bench/gateway/revocation.js [<revocations>]
  */
@@ -31,7 +31,7 @@ const connections = Array.from(
   { length: CONNECTIONS },
   () => new Client(`http://127.0.0.1:${port}`),
 )
-/** A connection of its own, which is on one of the threads. */
+/** A separate connection, which is on one of the threads. */
 const issuing = new Client(`http://127.0.0.1:${port}`)
 
 async function post(path: string, fields: Readonly<Record<string, string>>) {

@@ -1,8 +1,8 @@
 /**
- * The whole service with two gateway threads beside one: tokens by client credentials, durable, and a light route. The
- * services are not pinned and take turns, so all of them, PostgreSQL and the generator share the processors of the
- * machine. Per CPU second of the service, a second thread may cost at most 10 percent. A bare uWebSockets server with one
- * and two threads shows what the processors themselves lose when both are in use. Needs wrk.
+ * The whole service with two gateway threads, compared with one: tokens by client credentials, durable, and a light
+ * route. The services are not pinned and take turns, so all of them, PostgreSQL and the generator share the processors
+ * of the machine. Per CPU second of the service, a second thread may cost at most 10 percent. A bare uWebSockets server
+ * with one and two threads shows what the processors themselves lose when both are in use. Needs wrk.
  *
  *     node dist/bench/gateway/threads.js
  */
@@ -32,8 +32,8 @@ try {
     ends.push(() => service.stop())
     services.push(service)
   }
-  await beside('client_credentials, durable', services, tokens)
-  await beside('/health/live', services, light)
+  await compared('client_credentials, durable', services, tokens)
+  await compared('/health/live', services, light)
   await publish(
     await compare({
       name: 'bare uWebSockets',
@@ -49,7 +49,7 @@ try {
 
 type Work = (service: PeerProcess, ms: number) => ReturnType<Contender['run']>
 
-async function beside(name: string, services: readonly PeerProcess[], work: Work): Promise<void> {
+async function compared(name: string, services: readonly PeerProcess[], work: Work): Promise<void> {
   const [one, two] = services.map((service, index) => ({
     name: NAMES[index]!,
     by: 'cpu' as const,

@@ -124,7 +124,7 @@ async function compareTakes(
 ): Promise<void> {
   await publish(
     await compare({
-      name: `Rate limits: ${backend}, ${INFLIGHT} calls at once`,
+      name: `Rate limits: ${backend}, ${INFLIGHT} calls in flight`,
       reference: {
         name: LIBRARY,
         run: (ms) => saturate(ms, INFLIGHT, () => library.consume(nextKey())),

@@ -19,7 +19,7 @@ for (const { method, path, operationId } of routes) {
   library.on(method as FindMyWay.HTTPMethod, pattern, () => operationId)
 }
 
-/** A request for every route, in a fixed order that is not that of the table. */
+/** A request for every route, in a fixed order that differs from the table's. */
 const UUID = '018f2b3c-4d5e-7f60-8a9b-0c1d2e3f4a5b'
 const requests: readonly Request[] = routes
   .map(({ method, path }) => ({ method, path: path.replaceAll(/\{[^}]+\}/g, UUID) }))

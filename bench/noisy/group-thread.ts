@@ -1,6 +1,6 @@
 /**
  * The group of hostile tenants of `noisy/groups`, on a separate thread: from a message until the next, each tenant
- * holds whatever it gets of all shared resources at once. Its agents stay within their rate limits.
+ * holds whatever it gets of all shared resources at the same time. Its agents stay within their rate limits.
  */
 import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'

@@ -1,7 +1,7 @@
 /**
- * The effect on a tenant of groups of tenants that cost nothing and hold what they can of all shared resources at once:
- * egress places, name look-ups, webhook lanes, test deliveries, did:web fetches. The honest tenant is a sandbox too. Each
- * round measures it alone and then beside the group, in an open loop. Rate limits are on.
+ * The effect on a tenant of groups of tenants that cost nothing and hold what they can of all shared resources at the
+ * same time: egress places, name look-ups, webhook lanes, test deliveries, did:web fetches. The honest tenant is a
+ * sandbox too. Each round measures it alone and then with the group, in an open loop. Rate limits are on.
  *
  *     npm run bench -- noisy/groups [--groups 8,16,64] [--rounds 3] [--ms 10000]
  */

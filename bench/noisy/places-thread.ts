@@ -67,7 +67,7 @@ const https = createServer({ cert, key, maxHeaderSize: HEADER_BYTES_MAX }, (requ
   habits[request.url!.split('/')[1]!]?.(request, response)
 })
 
-/** Messages to `crowd...` are held until released. Others are accepted at once. */
+/** Messages to `crowd...` are held until released. Others are accepted immediately. */
 const smtp = new SMTPServer({
   authOptional: true,
   hideSTARTTLS: true,

@@ -22,7 +22,7 @@ export interface Hammered {
 export interface PeerProcess extends Hammered {
   /** Repeats a GET without a body. */
   get(path: string, ms: number): Promise<Measured>
-  /** Its CPU time and its resident memory, with that of the client that makes codes and tokens. */
+  /** Its CPU time and its resident memory, with the client that makes codes and tokens. */
   spent(): Promise<Spent>
   codes(count: number): Promise<readonly Code[]>
   refreshTokens(count: number): Promise<readonly string[]>

@@ -109,7 +109,7 @@ async function besidePeer(
   )
 }
 
-/** glewlwyd's database is in its own process, that of svc is not, so total throughput is compared. */
+/** glewlwyd's database is in its process, svc's is not, so total throughput is compared. */
 async function besideGlewlwyd(svc: Hammered): Promise<void> {
   const glewlwyd = await startGlewlwyd()
   started.push(glewlwyd)

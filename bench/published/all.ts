@@ -1,9 +1,9 @@
 /**
  * Measures the rows of the table in docs/reference/performance.md and writes them to a file.
  *
- *     npm run bench -- all [--quick] [--only ID,...] [--beside WORDS] [--json FILE]
+ *     npm run bench -- all [--quick] [--only ID,...] [--note WORDS] [--json FILE]
  *
- * `--quick` takes two short rounds of each row, within ten minutes in total. `--only` measures some rows. `--beside`
+ * `--quick` takes two short rounds of each row, within ten minutes in total. `--only` measures some rows. `--note`
  * says what else runs on the machine, for the table. A row that cannot be measured keeps its last value and gets the
  * reason.
  */
@@ -32,7 +32,7 @@ const { values } = parseArgs({
   options: {
     quick: { type: 'boolean', default: false },
     only: { type: 'string' },
-    beside: { type: 'string', default: '' },
+    note: { type: 'string', default: '' },
     json: { type: 'string', default: join(ROOT, 'bench/results.json') },
   },
 })
@@ -44,7 +44,7 @@ if (unknown.length > 0) {
   )
   process.exit(1)
 }
-const beside = [values.beside, values.quick ? 'short rounds' : ''].filter((word) => word !== '')
+const notes = [values.note, values.quick ? 'short rounds' : ''].filter((word) => word !== '')
 const folder = mkdtempSync(join(tmpdir(), 'svc-bench-all-'))
 let results = readResults(values.json)
 
@@ -74,7 +74,7 @@ function byRun(rows: readonly RowDefinition[]): readonly (readonly RowDefinition
   return [...runs.values()]
 }
 
-/** The reports of a bench, or the reason why there are none. */
+/** The reports of a bench, or the reason why it has none. */
 async function reportsOf({
   bench,
   part,
@@ -111,7 +111,7 @@ async function reportsOf({
 function keep(row: RowDefinition, reports: readonly Report[] | string): void {
   try {
     if (typeof reports === 'string') throw new Error(reports)
-    const result = resultOf(row, reports, versionsOf(row), beside.join(', '))
+    const result = resultOf(row, reports, versionsOf(row), notes.join(', '))
     results = withResult(results, result)
     console.log(`  ${row.id}: ${result.ratio?.toFixed(2) ?? result.ours.value}`)
   } catch (error) {

@@ -19,7 +19,7 @@ export type Result = {
   readonly date: string
   readonly machine: string
   /** What else ran on the machine, in a few words. */
-  readonly beside: string
+  readonly note: string
   readonly rounds: number
   /** Length of a round. */
   readonly ms: number
@@ -51,7 +51,7 @@ export function resultOf(
   definition: RowDefinition,
   reports: readonly Report[],
   versions: Versions,
-  beside: string,
+  note: string,
 ): Result {
   const report = reports.find(({ name }) => name.startsWith(definition.report))
   if (report === undefined) {
@@ -76,7 +76,7 @@ export function resultOf(
     id: definition.id,
     date: report.date.slice(0, 10),
     machine: report.machine,
-    beside,
+    note,
     rounds: report.rounds,
     ms: report.ms,
     reference: reference === null ? null : side(reference, versions.reference),
@@ -140,7 +140,7 @@ function cellsOf(definition: RowDefinition, result: Result | undefined): string[
       : `${ratio.toFixed(ratio < 10 ? 2 : 1)}${isSteady(result) ? '' : ' (noisy)'}`,
     judged(definition, result, target, limits[0]!),
     judged(definition, result, stretch, limits[1]!),
-    [date, result.beside, ...(notRepeated === undefined ? [] : [`since then: ${notRepeated}`])]
+    [date, result.note, ...(notRepeated === undefined ? [] : [`since then: ${notRepeated}`])]
       .filter((word) => word !== '')
       .join('; '),
   ]

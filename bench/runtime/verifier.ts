@@ -1,4 +1,4 @@
-/** The actor of all placements in the bench. Its message is about as large as that of a route. */
+/** The actor of all placements in the bench. Its message is about as large as a route's. */
 import { defineActor } from '../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../runtime/kernel/protocol.js'
 

@@ -14,14 +14,14 @@ command=${1:?start, primary, kill, crash, freeze, thaw, join or stop}; folder=${
 password=local-cluster
 # The servers refuse to run as root.
 as=(); [ "$(id -u)" -ne 0 ] || as=(setpriv --reuid postgres --regid postgres --init-groups)
-run() { # name, command...: in a session of its own
+run() { # name, command...: in a new session
   local name=$1; shift
   cd "$folder"
   "${as[@]}" setsid "$@" >>"$folder/$name.log" 2>&1 </dev/null &
   echo $! >"$folder/$name.pid"
 }
 pg_pid() { head -1 "$folder/$1/postmaster.pid"; }
-# Of a node: the postmaster and its children, which are process groups of their own.
+# Of a node: the postmaster and its children, each a separate process group.
 postgres_of() { local pid; pid=$(pg_pid "$1"); echo "$pid"; pgrep -P "$pid" || true; }
 port_of() { echo $((PORT + $1)); }
 rest() { curl -s -o /dev/null -m 1 -w '%{http_code}' "http://127.0.0.1:$1/$2" || true; }
