@@ -46,7 +46,7 @@ const DETAIL_LINES_MAX = 25
 const SLOWEST = 10
 /** The exit code of a process that a signal has ended is this and its number. */
 const FATAL_SIGNAL = 128
-/** Files beside one for each processor: many tests wait for a time limit or a child process. */
+/** Files in addition to one for each processor: many tests wait for a time limit or a child process. */
 const WAITING_FILES = 1
 /** How often the results of files that have ended are kept. */
 const KEPT_EVERY_MS = 10_000
@@ -344,7 +344,7 @@ function runFiles(
     '--exclude=dist/test/**',
     '--exclude=dist/bench/**',
     '--clean=false',
-    // More than a thousand processes are measured: all their reports at once do not fit in memory.
+    // More than a thousand processes are measured: all their reports together do not fit in memory.
     '--merge-async',
     '--src=.',
   ]

@@ -182,7 +182,7 @@ test('what is exported is used somewhere', (t) => {
 
 const EXPLAINED = /^\/\*\* Own service: \S.+/
 
-test('a file that starts a service of its own says why in its first line', (t) => {
+test('a file that starts its own service says why in its first line', (t) => {
   const unexplained = sources
     .filter(({ path, text }) => path.endsWith('.test.ts') && /\bownService\(/.test(text))
     .filter(({ text }) => !EXPLAINED.test(text))

@@ -154,7 +154,7 @@ const behaviours: Record<
     t.is((await a.take('look', minute(5), -1)).used, 3)
     t.is((await a.take('look', minute(5), -9)).used, 0)
   },
-  'many keys at once, in any order and some of them twice, are each counted alone': async (
+  'many keys in one call, in any order and some of them twice, are each counted alone': async (
     t,
     a,
     b,
@@ -180,7 +180,7 @@ const behaviours: Record<
     await until(async () => (first = await a.take('brief', second)).allowed)
     t.is(first.used, 1)
   },
-  'of 50 calls at once with one key, one is the first': async (t, a, b) => {
+  'of 50 concurrent calls with one key, one is the first': async (t, a, b) => {
     const calls = Array.from({ length: 50 }, (_, i) => (i % 2 ? a : b).once('jti', 60))
     t.is((await Promise.all(calls)).filter(Boolean).length, 1)
   },

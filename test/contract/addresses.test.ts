@@ -277,7 +277,7 @@ for (const feature of FEATURES) {
     }
   })
 
-  test(`${feature.name}: a URL beside the table is looked up by its name`, async (t) => {
+  test(`${feature.name}: a URL outside of the table is looked up by its name`, async (t) => {
     for (const [url, host] of ALLOWED_URLS) {
       let asked = ''
       const resolve: Resolver = (name, done) => {

@@ -9,7 +9,7 @@ import { installedPackages } from '../support/service/node-packages.js'
 import { testService } from '../support/service.js'
 
 const run = promisify(execFile)
-// TypeScript 5 of its own: the generator needs the compiler API, which TypeScript 7 does not have.
+// A separate TypeScript 5: the generator needs the compiler API, which TypeScript 7 does not have.
 const PACKAGES = ['openapi-typescript@7.13.0', 'openapi-fetch@0.17.0', 'typescript@5.9.3']
 
 const PROGRAM = `

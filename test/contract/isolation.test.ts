@@ -207,7 +207,7 @@ function tokenFor(
     : workspace.token
 }
 
-/** As a browser that is signed in would send a form of its own page. */
+/** As a browser that is signed in would send a form of its page. */
 async function onPage(path: string, { person: { browser } }: PopulatedTenant): Promise<Answer> {
   const { forms } = await browser.get('/auth/account')
   const csrf = forms.at(-1)?.fields['csrf_token'] ?? ''
@@ -318,7 +318,7 @@ function placeOf({ item, actions = [] }: ConsoleResource): string | undefined {
   return named.find((path) => path in theirs.objects)
 }
 
-/** The pages of an object of theirs, with those of the lists within it. */
+/** The pages of an object of theirs, and of the lists within it. */
 function consolePaths(resource: ConsoleResource, above = '/console'): readonly string[] {
   const place = placeOf(resource)
   if (place === undefined) return []

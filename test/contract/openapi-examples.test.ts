@@ -171,7 +171,7 @@ const STEPS: Readonly<Record<string, readonly [status: number, reason: string]>>
       'verifyAgent',
       'challengeAgent',
       'pollDelegation',
-    ].map((operationId) => [operationId, [400, 'needs a challenge or a code of its own'] as const]),
+    ].map((operationId) => [operationId, [400, 'needs a fresh challenge or code'] as const]),
   ),
   requestTenantCredential: [401, 'needs the token of an offer'],
   notifyTenantCredentialIssuer: [401, 'needs the token of an offer'],

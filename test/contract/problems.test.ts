@@ -1,7 +1,7 @@
 /** Own service: its log is read, the kms of another is stopped, and a third has tight limits. */
 /**
  * The table of refusals: each is provoked over HTTP, and its status, code, headers and the whole body are compared. The
- * rows of operations come from their declarations (problems/pipeline.ts). Others need a state of their own, and are
+ * rows of operations come from their declarations (problems/pipeline.ts). Others need a special state, and are
  * listed. Each problem type and each OAuth error of the catalogue has a row or the name of its test.
  */
 import { readdirSync, readFileSync } from 'node:fs'
@@ -36,7 +36,7 @@ test('the rows are many', (t) => {
 neverRedirected()
 endpoints()
 
-/** Provoked by tests with a state of their own, by folder. They name the code, or the status that only this type has. */
+/** Provoked by tests with a special state, by folder. They name the code, or the status that only this type has. */
 const ELSEWHERE: Readonly<Record<string, string>> = {
   'contract/problems':
     'delegation-expired token-expired payment-required misdirected-request too-early rate-limited ' +

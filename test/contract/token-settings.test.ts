@@ -73,7 +73,8 @@ async function observed(environment: Record<string, string>): Promise<Json> {
       return secs
     }
     const agentSecs = access(agent)
-    if (access(service) !== agentSecs) throw new Error('service tokens live as those of agents')
+    if (access(service) !== agentSecs)
+      throw new Error('service tokens live as long as tokens of agents')
     return {
       default_algorithm: algorithmOf(agent['access_token']),
       access_token_lifetime_human_secs: access(human),

@@ -1,4 +1,4 @@
-/** deploy/compose: the file is valid, and its settings are those of a service that starts. */
+/** deploy/compose: the file is valid, and a service starts with its settings. */
 import { existsSync, readFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'

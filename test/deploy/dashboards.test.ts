@@ -74,7 +74,7 @@ test('a running service has every metric, with the labels that are used', async 
     environment: {
       SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN,
       SVC_PASSKEY__ENABLED: 'true',
-      // The threads have metrics of their own.
+      // The threads have separate metrics.
       SVC_DEPLOYMENT__THREAD_START: 'at_start',
       // Nothing listens there: the metrics exist all the same.
       SVC_EVENT_SINKS__NATS__SERVERS: '["127.0.0.1:1"]',

@@ -152,7 +152,7 @@ jailed(
   },
 )
 
-/** Runs the stages. The compiled files are those of this tree, which the same command wrote. */
+/** Runs the stages. The same command wrote the compiled files of this tree. */
 function build(folder: string, node: string): ImageConfig {
   const environment = {
     PATH: `${dirname(node)}:${process.env['PATH']}`,
@@ -173,7 +173,7 @@ function build(folder: string, node: string): ImageConfig {
   return runStage(stage('image'), { ...plan, root: join(folder, 'image') })
 }
 
-/** A root of its own with the system of the host, all of it read-only, and an own /tmp and /data. */
+/** A separate root with the system of the host, all of it read-only, and a new /tmp and /data. */
 function openJail(folder: string, node: string) {
   const root = join(folder, 'root')
   for (const path of [...SYSTEM, '/app', '/node', '/proc', '/dev', '/tmp', '/data']) {

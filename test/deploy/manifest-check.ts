@@ -13,7 +13,7 @@ const require = createRequire(import.meta.url)
 const MODELS = dirname(require.resolve('kubernetes-models/package.json'))
 
 /**
- * The faults of an object. Its types are those of the package kubernetes-models, which is generated from the OpenAPI
+ * The faults of an object. Its types come from the package kubernetes-models, which is generated from the OpenAPI
  * document of Kubernetes. Undefined: the package does not know the kind, so it belongs to an extension.
  */
 export function faultsOf(object: KubernetesObject): string[] | undefined {

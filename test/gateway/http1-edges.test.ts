@@ -210,7 +210,7 @@ test('uws: a head of 12 KiB in several segments is read', async (t) => {
 })
 
 for (const transport of NODE_PARSED) {
-  test(`${transport}: a request without any header field is 400 at once`, async (t) => {
+  test(`${transport}: a request without any header field is 400 immediately`, async (t) => {
     const stage = await open(t, transport)
     const reply = await sendRaw(stage, 'GET /hello HTTP/1.1\r\n\r\n')
     isProblem(t, reply, 400)

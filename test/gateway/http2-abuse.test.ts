@@ -135,7 +135,7 @@ test('connection-specific fields and two lengths never reach a route', async (t)
   }
 })
 
-test('more than 100 streams at once are not opened', async (t) => {
+test('more than 100 concurrent streams are not opened', async (t) => {
   const stage = await open(t)
   const session = client(t, stage)
   await new Promise<void>((resolve) => session.once('remoteSettings', () => resolve()))

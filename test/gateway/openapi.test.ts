@@ -30,7 +30,7 @@ const made = { public: madeOf('public'), internal: madeOf('internal') }
 const documentOf = (exposure: 'public' | 'internal') => made[exposure]
 
 // ajv resolves the published schema's dynamic reference to the document's own root; what it should
-// reach is the definition named here. The schemas inside are compiled in a test of their own.
+// reach is the definition named here. Another test compiles the schemas inside.
 const OPENAPI_SCHEMA = JSON.parse(
   JSON.stringify(schemas.v31).replaceAll('"$dynamicRef":"#meta"', '"$ref":"#/$defs/schema"'),
 ) as object

@@ -105,7 +105,7 @@ test('with the throttle switched off nothing is counted', async (t) => {
   })
 })
 
-test('a strict policy is asked of the throttle by address, all its windows at once', async (t) => {
+test('a strict policy is asked of the throttle by address, all its windows in one call', async (t) => {
   const seen: unknown[] = []
   const ref = throttleRef({
     take: async ({ quotas }) => {

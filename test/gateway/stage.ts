@@ -31,7 +31,7 @@ export const TRANSPORTS: readonly Transport[] = [
   'http1',
   'http2',
   'tls',
-  // The parser and the exchange are those of `uws`.
+  // The parser and the exchange belong to `uws`.
   ...(IS_LONG ? (['uws_tls'] as const) : []),
 ]
 /** The transports whose HTTP/1.1 parser is uWebSockets. */

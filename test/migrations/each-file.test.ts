@@ -55,7 +55,7 @@ type Trigger = {
   readonly same: string
 }
 
-/** Runs each trigger on a table with the columns of its own, and with no constraints. @returns the failures. */
+/** Runs each trigger on a table with the columns of its table, and without constraints. @returns the failures. */
 async function failuresOfTriggers(client: Client): Promise<string[]> {
   const { rows } = await client.query<Trigger>(
     `select c.relname as table, t.tgname as name, pg_get_triggerdef(t.oid) as definition,

@@ -38,7 +38,7 @@ const log = silentLogger
 const ONE = { '0001_one.sql': '-- adds\ncreate table one (id integer);' }
 const TWO = { ...ONE, '0002_two.sql': '-- adds\ncreate table two (id integer);' }
 
-test('an empty database gets every file once, and a role of its own the rows but not the tables', async (t) => {
+test('an empty database gets every file once, and a separate role the rows but not the tables', async (t) => {
   const { url, superuserUrl } = await emptyDatabase(t)
   const admin = await connect(t, superuserUrl)
   const role = `svc_test_guest_${Date.now()}`
@@ -62,7 +62,7 @@ test('an empty database gets every file once, and a role of its own the rows but
   await admin.query(`drop owned by ${role}; drop role ${role}`)
 })
 
-test('of five runners at once one migrates and four find nothing to do', async (t) => {
+test('of five concurrent runners one migrates and four find nothing to do', async (t) => {
   const { url } = await emptyDatabase(t)
   const folder = await folderOf(t, TWO)
   const run = () => runMigrations({ url, log, folder })
@@ -265,7 +265,7 @@ test('a database in use gets finishing migrations when it is finished, or with t
     '0202_finish_one',
   ])
 
-  // Its number is that of a file of the last release.
+  // A file of the last release has its number.
   const released = { ...ONE, '0002_finish_two.sql': first('must not keep running: they read two.') }
   const old = await used()
   t.deepEqual(await runMigrations({ url: old.url, log, folder: await folderOf(t, released) }), [

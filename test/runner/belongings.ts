@@ -14,7 +14,7 @@ import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { serverFolder } from '../support/storage/postgres.js'
 
-/** Everybody may create files, as in /tmp: servers of tests have users of their own. */
+/** Everybody may create files, as in /tmp: servers of tests run as other users. */
 const FOLDER_MODE = 0o1777
 const LOOK_EVERY_MS = 20
 const PROCESSES = '/proc'

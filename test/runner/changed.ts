@@ -20,7 +20,7 @@ const COMMAND = /runtime\/(?:main\.js|svc\.cjs|launch\.mjs)/
 const NAME_CHARACTERS_MIN = 8
 
 export type Tree = {
-  /** The text of a compiled module, by its path from the root. Undefined where there is none. */
+  /** The text of a compiled module, by its path from the root. Undefined without one. */
   read(path: string): string | undefined
   readonly areas: readonly string[]
 }
@@ -35,7 +35,7 @@ export function treeOf(root: string, areas: readonly string[]): Tree {
   }
 }
 
-/** The paths that differ from `base`, with those of the working tree. @throws where git does not know it. */
+/** The paths that differ from `base`, including the working tree. @throws where git does not know it. */
 export function changedPaths(root: string, base: string | undefined): string[] {
   const git = (...words: string[]) =>
     execFileSync('git', words, { cwd: root, encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] })

@@ -102,7 +102,7 @@ export function usage(root: string): string {
   --through NAME    the flows against several processes behind a proxy: ${PROXIES.join(', ')}
   --coordination NAME  of these processes: ${COORDINATIONS.join(', ')}
   --repeat N        runs the files N times, and says how many runs failed
-  --busy            beside two processes that take the processors
+  --busy            while two processes take the processors
   --resume FILE     with --through: leaves out what has passed, and adds the results to the file`
 }
 

@@ -1,4 +1,4 @@
-/** Runs that are repeated, beside processes that take the processors: how a test that sometimes fails is found, and proved mended. */
+/** Runs that are repeated while other processes take the processors: how a test that sometimes fails is found, and proved mended. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 
@@ -28,7 +28,7 @@ export async function repeat(
     }
   }
   say(
-    `${failedRuns} of ${count} runs failed${isBusy ? `, beside ${BUSY_PROCESSES} busy processes` : ''}`,
+    `${failedRuns} of ${count} runs failed${isBusy ? `, with ${BUSY_PROCESSES} busy processes` : ''}`,
   )
   return failedRuns
 }

@@ -1,7 +1,7 @@
 /** What AVA calls the files of rooms (rooms.ts) and the tests in them. */
 import { join } from 'node:path'
 
-/** Below this folder, beside no source. */
+/** Below this folder, without a source next to it. */
 export const ROOMS = join('dist', 'test', 'rooms')
 
 /** The title of the test that runs the members of a room. */

@@ -8,7 +8,7 @@ import type { TestPoint } from './tap.js'
 /** Flows without a part that several processes could serve. docs/guides/operations/several-processes.md lists them. */
 export const NOT_THROUGH: Readonly<Record<string, string>> = {
   'agents/agent-client': 'its client in the process of the test trusts no certificate of a test',
-  'agents/removed-scopes': 'it asserts at once what other processes know within a second',
+  'agents/removed-scopes': 'it asserts immediately what other processes know within a second',
   'commerce/x402-page': 'its commands trust no certificate of a test',
   'identity/gallery-chromium.long': 'it takes the pictures of the documentation',
   'oauth/tokens/oauth': 'it has a gateway in its own process',
@@ -18,10 +18,10 @@ export const NOT_THROUGH: Readonly<Record<string, string>> = {
   'operations/noisy-neighbour': 'it measures one process',
   'operations/older-build': 'it changes the schema of its database',
   'operations/planes': 'it starts a process of each plane',
-  'operations/production/production.long': 'it starts processes of its own',
-  'operations/production/proxies.long': 'it starts a proxy of its own',
+  'operations/production/production.long': 'it starts its own processes',
+  'operations/production/proxies.long': 'it starts its own proxy',
   'operations/seed': 'it runs a command on the database',
-  'operations/start': 'it starts processes of its own',
+  'operations/start': 'it starts its own processes',
   'vault/egress-blocks': 'it reads the metrics of one process',
 }
 

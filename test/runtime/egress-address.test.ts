@@ -1,4 +1,4 @@
-/** Where the egress address is: the default of `server.egress_url`, and that of `npm start`. */
+/** Where the egress address is: the default of `server.egress_url`, and the default of `npm start`. */
 import { once } from 'node:events'
 import { createServer } from 'node:net'
 import test from 'ava'
@@ -67,7 +67,7 @@ test('the egress address has every route of its paths', (t) => {
   }
 })
 
-async function beside(environment: Record<string, string>) {
+async function addressOf(environment: Record<string, string>) {
   const lines: string[] = []
   const log = createLogger({ level: 'info', destination: { write: (line) => lines.push(line) } })
   const found = await withEgressBeside({ environment, cwd: '/' }, log)
@@ -77,7 +77,7 @@ async function beside(environment: Record<string, string>) {
 test('npm start has the egress address at the next port', async (t) => {
   const port = await twoFreePorts()
   const own = { SVC_SERVER__PORT: String(port) }
-  t.deepEqual(await beside(own), { port: String(port + 1), lines: '' })
+  t.deepEqual(await addressOf(own), { port: String(port + 1), lines: '' })
   // biome-ignore format: a table
   for (const [title, environment] of [
     ['another address', { ...own, SVC_SERVER__HOST: '0.0.0.0' }],
@@ -87,15 +87,15 @@ test('npm start has the egress address at the next port', async (t) => {
     ['a split plane', { ...own, SVC_RUNTIME_PLANE: 'auth' }],
     ['refused settings', { ...own, SVC_SERVER__TRANSPORT: 'x' }],
   ] as const) {
-    t.deepEqual(await beside(environment), { port: undefined, lines: '' }, title)
+    t.deepEqual(await addressOf(environment), { port: undefined, lines: '' }, title)
   }
   const set = { ...own, SVC_SERVER__EGRESS_PORT: '9' }
-  t.deepEqual(await beside(set), { port: '9', lines: '' })
+  t.deepEqual(await addressOf(set), { port: '9', lines: '' })
   const taken = createServer()
   taken.listen(port + 1, '127.0.0.1')
   await once(taken, 'listening')
   t.teardown(() => taken.close())
-  const without = await beside(own)
+  const without = await addressOf(own)
   t.is(without.port, undefined)
   t.regex(without.lines, /"level":40.*taken by another program.*main listener serves/)
 })

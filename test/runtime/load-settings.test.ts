@@ -142,7 +142,7 @@ test('the maintenance URL falls back to the migration URL first', (t) => {
   t.is(loaded(environment).settings.database.maintenance_url, 'postgres://m/d')
 })
 
-test('without a database URL all URLs are those of the embedded database', (t) => {
+test('without a database URL all URLs name the embedded database', (t) => {
   const { database } = loaded({}).settings
   t.is(database.url, undefined)
   t.is(database.identity_url, undefined)
@@ -291,7 +291,7 @@ test('variables of other programs are ignored', (t) => {
 })
 
 for (const mode of ['disable', 'allow', 'prefer']) {
-  test(`require_ssl refuses every URL with sslmode=${mode}, that of migrations too`, (t) => {
+  test(`require_ssl refuses every URL with sslmode=${mode}, the migration URL too`, (t) => {
     const clear = `postgres://svc:hunter2@db/svc?sslmode=${mode}`
     const tls = { DATABASE_URL: 'postgres://svc@db/svc', SVC_DATABASE__REQUIRE_SSL: 'true' }
     t.deepEqual(failuresOf(tls), [])

@@ -268,7 +268,7 @@ for (const [title, change] of [
   test(`production accepts ${title}`, (t) => t.deepEqual(failedKeys(change), []))
 }
 
-test('an empty production configuration is refused with every subject at once', (t) => {
+test('an empty production configuration is refused with every subject', (t) => {
   const result = loadSettings({
     environment: { SVC_SECURITY__PRODUCTION: 'true' },
     cwd: '/nowhere',

@@ -131,7 +131,7 @@ const GLOBAL = [
 
 /**
  * Unique keys of tenants without the tenant: what is looked up before the tenant is known (hashes of secrets), and ids. On
- * Citus a unique key contains the tenant, so each of them would need its tenant in the secret or a table of its own.
+ * Citus a unique key contains the tenant, so each of them would need its tenant in the secret or a separate table.
  */
 const WITHOUT_TENANT = [
   'access_policies_id_key',

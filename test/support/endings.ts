@@ -22,8 +22,8 @@ export const serviceEnds = (end: End): End => endingIn(services, end)
 export const helperEnds = (end: End): End => endingIn(helpers, end)
 
 /**
- * A service beside another one ends before it. What fails to end, such as a client that met a fault of the contract, leaves
- * nothing else open: an open service keeps the process, and the run waits for it.
+ * A second process of a deployment ends before the first. What fails to end, such as a client that met a fault of the
+ * contract, leaves nothing else open: an open service keeps the process, and the run waits for it.
  * @throws AggregateError with all faults
  */
 export async function endAll(): Promise<void> {

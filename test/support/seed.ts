@@ -1,6 +1,6 @@
 /**
  * Each test process loads this first (ava.config.js). It sets one seed for the properties of every test file, so
- * that two runs do the same, and few runs of each. The long form draws a seed of its own: what it finds becomes a case. It also writes
+ * that two runs do the same, and few runs of each. The long form draws a new seed: what it finds becomes a case. It also writes
  * down how long the file and each test took and what a failed test had asked, for the runner.
  */
 import { appendFileSync } from 'node:fs'
@@ -25,7 +25,7 @@ if (times !== undefined) {
     const { user, system } = process.cpuUsage()
     const seconds = performance.now() / 1000
     const time = { file: currentFile(), seconds, cpuSeconds: (user + system) / 1e6 }
-    // A room writes that of each member.
+    // A room writes the seed of each member.
     if (!isRoom) appendFileSync(times, `${JSON.stringify(time)}\n`)
   })
   await watchTests(`${times}-tests`)
@@ -45,7 +45,7 @@ async function endsWithItsTests(): Promise<void> {
   registerCompletionHandler(() => process.exit())
 }
 
-/** AVA says neither how long a test took nor which test of several at once made a request: its own class of tests knows. */
+/** AVA says neither how long a test took nor which of several concurrent tests made a request: its own class of tests knows. */
 async function watchTests(path: string): Promise<void> {
   keepExchanges()
   const module = new URL('../lib/test.js', import.meta.resolve('ava')).href

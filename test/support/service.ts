@@ -15,7 +15,7 @@ export type { TestService, TestServiceOptions, Transport } from './service/setti
 export { DEFAULT_TRANSPORT, REPEATED_OVER, TRANSPORTS } from './fleet/transports.js'
 
 /**
- * A service of the runner (fleet/pool.ts) until `end()` or the end of the file, on a database of its own, in a process that
+ * A service of the runner (fleet/pool.ts) until `end()` or the end of the file, on its own database, in a process that
  * serves one test file after another. Outside of the runner, and with options that only a service in this process has,
  * `ownService()`.
  */
@@ -25,8 +25,8 @@ export async function testService(options: TestServiceOptions = {}): Promise<Tes
 }
 
 async function opened(options: TestServiceOptions): Promise<TestService> {
-  if (options.beside === undefined) {
-    const through = await throughProxy(options, (fleet) => own({ beside: fleet }))
+  if (options.peerOf === undefined) {
+    const through = await throughProxy(options, (fleet) => own({ peerOf: fleet }))
     if (through?.ca !== undefined) trust(through.ca)
     return through ?? (await shared(options)) ?? own(options)
   }
@@ -61,7 +61,7 @@ export async function sharedPair(
   const first = await sharedService(profile, { isPair: true })
   const { secondUrl: baseUrl } = first
   if (baseUrl !== undefined) return [first, { ...first, baseUrl, end: () => Promise.resolve() }]
-  return [first, await testService({ beside: first, environment: await environmentOf(profile) })]
+  return [first, await testService({ peerOf: first, environment: await environmentOf(profile) })]
 }
 
 async function environmentOf(profile: Profile): Promise<Record<string, string>> {
@@ -71,7 +71,7 @@ async function environmentOf(profile: Profile): Promise<Record<string, string>> 
   return { ...PROFILES[profile], ...mail, ...chain }
 }
 
-/** For tests that call the actors of a service: in the process of the test, or beside the processes behind a proxy. */
+/** For tests that call the actors of a service: in the process of the test, or next to the processes behind a proxy. */
 export async function serviceWithActors(options: TestServiceOptions): Promise<TestService> {
   if (THROUGH !== undefined) return testService(options)
   const service = await own(options)
@@ -91,7 +91,7 @@ const IS_ALONE =
   THREADS !== undefined ||
   process.env['TEST_ENGINE'] !== undefined ||
   process.env['RECORD_EXAMPLES'] !== undefined
-/** Settings with which a test has files, a database or a listener of its own. */
+/** Settings with which a test has its own files, database or listener. */
 const OWN =
   /^(DATABASE_URL|SVC_DATABASE__.*URL|SVC_SERVER__(PORT|EGRESS_PORT|HOST|TRANSPORT|TLS__.*)|SVC_RUNTIME_PLANE)$/
 

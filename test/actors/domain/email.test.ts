@@ -39,7 +39,7 @@ for (const [typed, stored, shown = stored] of [
   ['ada@l\u00b7l.cat', 'ada@xn--ll-0ea.cat', 'ada@l\u00b7l.cat'],
   ['ada@一二三。中国', 'ada@xn--4gqsa60b.xn--fiqs8s', 'ada@一二三.中国'],
   ['ada@r3---sn.example', 'ada@r3---sn.example'],
-  // All Cyrillic, and Cyrillic beside Latin: another domain than the one that it looks like.
+  // All Cyrillic, and Cyrillic mixed with Latin: another domain than the one that it looks like.
   ['ada@аррӏе.com', 'ada@xn--80ak6aa92e.com', 'ada@аррӏе.com'],
   ['ada@аpple.com', 'ada@xn--pple-43d.com', 'ada@xn--pple-43d.com'],
 ] as const) {

@@ -135,7 +135,7 @@ test('oidcc-ensure-request-without-nonce-succeeds-for-code-flow', async (t) => {
 for (const [name, scope, claims, absent] of [
   ['oidcc-scope-profile', 'openid profile', ['name', 'preferred_username'], ['email']],
   ['oidcc-scope-email', 'openid email', ['email', 'email_verified'], ['name']],
-  ['several scopes at once', 'openid profile email', ['name', 'email'], ['organizations']],
+  ['several scopes in one request', 'openid profile email', ['name', 'email'], ['organizations']],
   ['org:read, after its example', 'openid org:read', ['organizations'], ['email']],
 ] as const) {
   test(name, async (t) => {

@@ -132,7 +132,7 @@ test('ensure-authorization-code-is-bound-to-client', async (t) => {
   const other = { client_id: party.clientId }
   const answer = await redeem(other, { authorization: basic() })
   t.like(answer, { status: 400, body: { error: 'invalid_grant' } })
-  t.is((await redeem(await asserted())).status, 200, 'the code is still that of its client')
+  t.is((await redeem(await asserted())).status, 200, 'the code still belongs to its client')
 })
 
 type Change = {

@@ -186,7 +186,7 @@ async function neverCached(t: ExecutionContext<Scene>): Promise<void> {
       headers: {
         'content-type': 'application/json',
         authorization: `Bearer ${String(made.body['token'])}`,
-        // The test of the quota uses up that of its own address.
+        // The test of the quota uses up the quota of its address.
         'x-forwarded-for': '192.0.2.7',
       },
       body: JSON.stringify(body),

@@ -84,7 +84,7 @@ const BAD_REQUESTS: readonly Told[] = [
   ['invalid_request', 'subject_token is missing', (s) => asWeb(s, { grant_type: EXCHANGE_GRANT })],
   ['invalid_request', 'two ways of client authentication', (s) => asWeb(s, { grant_type: 'client_credentials' }, { authorization: basicOf(s.web, s.web.secret) })],
   ['invalid_grant', 'the code is unknown', (s) => asWeb(s, { grant_type: 'authorization_code', code: 'x', redirect_uri: CALLBACK, code_verifier: 'v'.repeat(43) })],
-  ['invalid_grant', 'the code is that of another application', async (s) => asWeb(s, await code(s, s.other))],
+  ['invalid_grant', 'the code belongs to another application', async (s) => asWeb(s, await code(s, s.other))],
   ['invalid_grant', 'the redirect_uri is another one', async (s) => asWeb(s, { ...(await code(s, s.web)), redirect_uri: `${CALLBACK}/` })],
   ['invalid_grant', 'the code_verifier is another one', async (s) => asWeb(s, { ...(await code(s, s.web)), code_verifier: 'v'.repeat(43) })],
   ['invalid_grant', 'a public client leaves the code_verifier out', async (s) => {
@@ -104,7 +104,7 @@ const BAD_REQUESTS: readonly Told[] = [
     return asWeb(s, fields)
   }],
   ['invalid_grant', 'the refresh token is unknown', (s) => asWeb(s, { grant_type: 'refresh_token', refresh_token: 'x' })],
-  ['invalid_grant', 'the refresh token is that of another application', async (s) => {
+  ['invalid_grant', 'the refresh token belongs to another application', async (s) => {
     const { refresh_token } = granted(await token(s, { ...secretOf(s.other), ...(await code(s, s.other)) }))
     return asWeb(s, { grant_type: 'refresh_token', refresh_token: String(refresh_token) })
   }],
@@ -115,9 +115,9 @@ const BAD_REQUESTS: readonly Told[] = [
     return refresh(first)
   }],
   ['invalid_grant', 'the device code is unknown', (s) => asWeb(s, { grant_type: DEVICE_GRANT, device_code: 'x' })],
-  ['invalid_grant', 'the device code is that of another application', async (s) => asWeb(s, await device(s, s.other))],
+  ['invalid_grant', 'the device code belongs to another application', async (s) => asWeb(s, await device(s, s.other))],
   ['invalid_grant', 'the CIBA request is unknown', (s) => asWeb(s, { grant_type: CIBA_GRANT, auth_req_id: 'x' })],
-  ['invalid_grant', 'the CIBA request is that of another application', async (s) => asWeb(s, await asked(s, s.other))],
+  ['invalid_grant', 'the CIBA request belongs to another application', async (s) => asWeb(s, await asked(s, s.other))],
   ['invalid_grant', 'the delegation of the subject token was revoked', async (s) => {
     const { token: subject_token, delegationId } = await delegate(s.api, s.here.token, s.ada)
     await sql(s.running)`
@@ -233,7 +233,7 @@ const UNAUTHENTICATED: readonly Told[] = [
 // biome-ignore format: a table
 const FORBIDDEN: readonly Told[] = [
   ['unauthorized_client', 'a grant that the application does not have', (s) => token(s, { ...secretOf(s.machine), grant_type: 'refresh_token', refresh_token: 'x' })],
-  ['unauthorized_client', 'a public client has no credentials of its own', (s) => token(s, { ...CREDENTIALS, client_id: s.spa.clientId })],
+  ['unauthorized_client', 'a public client has no credentials', (s) => token(s, { ...CREDENTIALS, client_id: s.spa.clientId })],
   ['unauthorized_client', 'PAR without the code grant', (s) => send(s, '/oauth/par', { ...secretOf(s.machine), response_type: 'code', redirect_uri: CALLBACK })],
   ['unauthorized_client', 'a device flow without its grant', (s) => send(s, '/oauth/device/code', secretOf(s.machine))],
   ['unauthorized_client', 'CIBA without its grant', (s) => send(s, '/bc-authorize', { ...secretOf(s.machine), scope: 'openid', login_hint: s.human.email })],

@@ -89,7 +89,7 @@ const ROWS: readonly Told[] = [
   ['400 invalid_grant', 'bad-request', 'an unknown delegation', (s) => asHere(s, `${DEVICE}/token`, { device_code: 'x' })],
   ['400 invalid_scope', 'bad-request', 'an unknown scope of a delegation', (s) => asHere(s, DEVICE, { scope: 'fly' })],
   ['400 authorization_pending', 'bad-request', 'the user has not decided', (s) => polled(s, () => undefined), { 'retry-interval': /^5$/ }],
-  ['400 slow_down', 'bad-request', 'two polls at once', (s) => polled(s, (_, code) => asHere(s, `${DEVICE}/token`, { device_code: code })), { 'retry-interval': /^10$/ }],
+  ['400 slow_down', 'bad-request', 'two concurrent polls', (s) => polled(s, (_, code) => asHere(s, `${DEVICE}/token`, { device_code: code })), { 'retry-interval': /^10$/ }],
   ['400 access_denied', 'bad-request', 'the user denied the request', (s) => polled(s, (userCode) => decide(s.ada, { userCode }, 'deny'))],
   ['400 expired_token', 'bad-request', 'the request has expired', (s) => polled(s, (_, code) => sql(s.running)`
     update delegation_requests set expires_at = now()

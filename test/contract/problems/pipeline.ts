@@ -36,7 +36,7 @@ const TOKENS = new Set(['bearer', 'person', 'metrics', 'page_call'])
 let person: Promise<string> | undefined
 const PERSON = 'openid delegations:manage users:manage'
 
-/** Operations that refuse the callers of the scene before they read a request, or answer in words of their own. */
+/** Operations that refuse the callers of the scene before they read a request, or answer in other words. */
 const OTHER_CALLERS: Readonly<Record<string, string>> = {
   'POST /api/v1/signing-keys/rotate': 'for operators of the deployment',
   'POST /api/v1/tenant/activate': 'for owners, as people',
@@ -129,7 +129,7 @@ const INPUTS: readonly ((route: Route) => Row | undefined)[] = [
     if (body === undefined || body.kind === 'stream') return undefined
     const type = body.kind === 'json' ? 'application/json' : FORM
     const [declared = type] = body.kind === 'raw' ? body.contentTypes : []
-    // More than the service reads and drops, so that it answers at once.
+    // More than the service reads and drops, so that it answers immediately.
     const size = { 'content-type': declared, 'content-length': String(65 * 1024 * 1024) }
     return rowOf(route, 'payload-too-large', 'a body that is too long', (scene) =>
       asCaller(scene, route, (headers) =>

@@ -86,7 +86,7 @@ async function open(): Promise<Scene> {
       if (line.includes('"msg":"request"')) lines.push(JSON.parse(line) as LogLine)
     },
   })
-  const strict = await ownService({ beside: running, transport, environment: STRICT })
+  const strict = await ownService({ peerOf: running, transport, environment: STRICT })
   const api = apiOf(running)
   const [here, there] = [await api.workspace('Here'), await api.workspace('There')]
   const human = fixtureOf(here)

@@ -120,7 +120,7 @@ test(`of ${PAYMENTS} payments none is lost or settled twice in ${KILLS} kills`, 
   const hashes = new Set(transfers.map(({ transaction }) => transaction as string))
   for (const { answer } of answers) {
     const settlement = decode(answer.headers.get('payment-response'))
-    t.true(hashes.delete(String(settlement['transaction'])), 'a transaction of its own')
+    t.true(hashes.delete(String(settlement['transaction'])), 'a separate transaction')
   }
   await numberAll(db.database)
   const { rows } = await db.database.tenant(merchant.tenantId, (tx) =>

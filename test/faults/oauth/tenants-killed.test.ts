@@ -1,4 +1,4 @@
-/** A process is killed (SIGKILL) while many tenants get tokens at once, so that their events share commits. */
+/** A process is killed (SIGKILL) while many tenants get tokens concurrently, so that their events share commits. */
 import test from 'ava'
 import { auditEventsAfter } from '../../../storage/operations/audit.js'
 import { ChainCheck } from '../../../storage/operations/audit-chain.js'

@@ -84,7 +84,7 @@ test('while the server accepts no new connections, the open ones serve all reque
   relay.openNoMore()
   const sleep = { name: 'sleep_short', text: 'select pg_sleep(0.3)' }
   const work = () => database.system((tx) => tx.query(sleep))
-  // The second query would like a connection of its own, and works without one.
+  // The second query would like a separate connection, and works without one.
   await t.notThrowsAsync(Promise.all([work(), work()]))
 
   // If none is free in time, the server is overloaded. It is not down.

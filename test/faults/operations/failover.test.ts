@@ -69,8 +69,8 @@ else if (IS_LONG) {
     const direct = { SVC_DATABASE__LISTENER_URL: primary, SVC_DATABASE__MIGRATION_URL: primary }
     const environment = { DATABASE_URL: pooler, SVC_DATABASE__PREPARED_STATEMENTS: 'unnamed' }
     services.push(await ownService({ environment: { ...direct, ...environment } }))
-    const beside = services[0]
-    services.push(await ownService({ beside, environment: { DATABASE_URL: primary } }))
+    const peerOf = services[0]
+    services.push(await ownService({ peerOf, environment: { DATABASE_URL: primary } }))
   })
   test.after.always(async () => {
     for (const service of services.toReversed()) await service.end()

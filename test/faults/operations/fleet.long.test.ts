@@ -30,7 +30,7 @@ import { IS_LONG } from '../../support/runs.js'
 const ROUNDS = IS_LONG ? 3 : 1
 const WORKERS = IS_LONG ? 8 : 3
 const PACE_MS = IS_LONG ? 5 : 20
-/** The pause of each worker of the soak, which may run beside other work. */
+/** The pause of each worker of the soak, which may run on a busy machine. */
 const SOAK_PACE_MS = Number(process.env['TEST_SOAK_PACE_MS'] ?? 20)
 const DRAIN_SECS = 2
 const SOAK_MINS = Number(process.env['TEST_SOAK_MINS'] ?? 30)

@@ -30,7 +30,7 @@ import { ownPostgres } from '../../support/storage/outage.js'
 const MAIN = new URL('../../../runtime/main.js', import.meta.url).pathname
 const CREDENTIALS = '/api/v1/vault/credentials'
 
-/** Requests at once and one after another, while a dependency answers nothing: each has its own answer. */
+/** Requests in parallel and one after another, while a dependency answers nothing: each has its own answer. */
 async function allAnswer(
   t: ExecutionContext,
   status: number,

@@ -47,7 +47,7 @@ for (const announce of ['notify', 'table'] as const)
         t.teardown(() => engine.stop())
         const { environment } = engine
         const first = await serviceOf(t, { environment })
-        const second = await serviceOf(t, { environment, beside: first })
+        const second = await serviceOf(t, { environment, peerOf: first })
         const https = [callerOf(first.baseUrl), callerOf(second.baseUrl)] as const
         const answers: Answer[] = []
         const seen = (answer: Answer) => {

@@ -14,7 +14,7 @@ import { authorized, callbackOf, pathOf, relyingParty } from '../../support/oaut
 import { ownService } from '../../support/service/own-service.js'
 import { metric, METRICS_TOKEN, until, watchLive } from '../../support/service/watch.js'
 
-test('a full mailbox returns 503 at once, while probes and other work continue', async (t) => {
+test('a full mailbox returns 503 without waiting, while probes and other work continue', async (t) => {
   const running = await ownService({
     environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
   })

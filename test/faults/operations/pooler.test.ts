@@ -47,7 +47,7 @@ async function serviceOf(t: ExecutionContext, options: TestServiceOptions) {
 
 testWithProgram(
   'pgbouncer',
-  'behind a transaction pooler people sign in, tokens are issued at once and revoked',
+  'behind a transaction pooler people sign in, tokens are issued concurrently and revoked',
   async (t) => {
     const { db, pooler } = await poolerOf(t)
     const running = await serviceOf(t, { environment: pooled(pooler, db) })

@@ -10,7 +10,7 @@ import { until } from '../../support/service/watch.js'
 
 const DEADLINE_SECS = 60
 
-/** The command on a database of its own, and a request that hangs until the test releases it. */
+/** The command on its own database, and a request that hangs until the test releases it. */
 async function hanging(t: ExecutionContext, deadlineSecs: number) {
   const db = await freshDatabase(t)
   const service = svc(t, {

@@ -253,7 +253,7 @@ test.serial('calls of a killed process get their end events, once', async (t) =>
   t.like(left, { outcome: 'client_closed', bytes: 14 })
   await longAgo(resources, one)
   // The next start closes the remaining ones.
-  const started = await ownService({ beside: running, transport: 'plain_http' })
+  const started = await ownService({ peerOf: running, transport: 'plain_http' })
   t.teardown(() => started.end())
   const closed = await closedCalls(resources, one.tenantId, 2)
   t.deepEqual(
@@ -289,7 +289,7 @@ test.serial(
   async (t) => {
     const relay = await relayTo(t, running.db.url)
     const behind = await ownEgressHouse({
-      beside: running,
+      peerOf: running,
       environment: { DATABASE_URL: relay.url },
     })
     t.teardown(() => behind.end())
@@ -355,7 +355,7 @@ test.serial('a process that stops records its calls and closes its blocks', asyn
   const stopping = await ownEgressHouse({
     transport: 'plain_http',
     environment: { SVC_SERVER__METRICS_BEARER_TOKEN: METRICS_TOKEN },
-    beside: running,
+    peerOf: running,
   })
   t.teardown(() => stopping.end())
   const setting = await settingOf(resources)

@@ -19,7 +19,7 @@ test.after.always(async () => {
   await resources.end()
 })
 
-test.serial('exit codes and signals are those of the program', async (t) => {
+test.serial('exit codes and signals come from the program', async (t) => {
   t.is((await svcRun.run(named, ['sh', '-c', 'exit 7'])).code, 7)
   t.is((await svcRun.run(named, ['sh', '-c', 'kill -TERM $$'])).signal, 'SIGTERM')
   t.is((await svcRun.run(named, ['sh', '-c', 'kill -KILL $$'])).signal, 'SIGKILL')

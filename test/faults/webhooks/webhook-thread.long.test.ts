@@ -40,7 +40,7 @@ test(`of ${EVENTS} events none is lost to ${ENDS} ends of the thread`, async (t)
   const onThread = (thread: Worker) => void threads.push(thread)
   process.on('worker', onThread)
   const worker = await ownService({
-    beside: running,
+    peerOf: running,
     environment: { ...environment, SVC_RUNTIME_PLANE: 'async' },
   })
   t.teardown(async () => {

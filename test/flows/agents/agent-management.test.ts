@@ -39,7 +39,7 @@ function newKey(key: AgentKey, tenantId: string): Json {
 
 const me = (at: Api, token: string) => at.get(`${AGENTS}/me`, token)
 
-/** Within 1 s in every process; at once in the process of the change. */
+/** Within 1 s in every process; immediately in the process of the change. */
 async function refusedEverywhere(
   token: string,
   expect: (status: number, error: unknown) => void,
@@ -94,7 +94,7 @@ test('only an owner changes the agent that owns the tenant', async (t) => {
   t.is((await api.post(`${of(other.agentId)}/suspend`, admin)).status, 404)
 })
 
-test('a suspended agent is refused everywhere at once, and its sessions stay ended', async (t) => {
+test('a suspended agent is refused everywhere immediately, and its sessions stay ended', async (t) => {
   const { owner, agentId, token, refreshToken, login } = await staffed()
   t.is((await me(second, token)).status, 200)
   const suspended = await api.post(`${of(agentId)}/suspend`, owner.token)
@@ -223,7 +223,7 @@ test('an agent rotates its keys: add, log in with the new one, deprecate and rev
     t.is(typeof revoked.body['revoked_at'], 'string')
     t.deepEqual((await api.post(`${old}/revoke`, kept.token)).body, revoked.body)
     t.is((await api.post(`${old}/deprecate`, kept.token)).status, 409)
-    // Sessions of the old key have ended, those of the new one have not.
+    // Sessions of the old key have ended, sessions of the new key have not.
     for (const ended of [token, tokens(finished.body).token]) {
       await refusedEverywhere(ended, (status) => t.is(status, 401))
     }
@@ -301,7 +301,7 @@ test('a new key needs an ownership proof for the home tenant; an idempotency key
   t.deepEqual(answers[0]?.body, answers[1]?.body)
 })
 
-test('a caller grants scopes it holds, and removed scopes end at once', async (t) => {
+test('a caller grants scopes it holds, and removed scopes end immediately', async (t) => {
   const { owner, agentId, token, login } = await staffed()
   const patch = (json: Json, by = owner.token) => api.patch(of(agentId), by, json)
   const given = await patch({ scopes: ['users:read', 'openid', 'openid'], unknown: 1 })

@@ -95,7 +95,7 @@ test('rotating a fixture password needs the scopes of the user', async (t) => {
   const rotate = (token: string) =>
     api.post(`/api/v1/sandbox/fixture-users/${id}/rotate-password`, token)
   const clerk = await agentWith(['users:manage'])
-  t.is((await rotate(clerk.token)).status, 200, 'that of a member')
+  t.is((await rotate(clerk.token)).status, 200, 'the password of a member')
   t.is((await giving(path, ['admin'])).status, 200)
   await rotate(clerk.token).gives(403, 'insufficient_scope')
   t.is((await rotate(workspace.token)).status, 200)

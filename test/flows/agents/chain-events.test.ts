@@ -34,7 +34,7 @@ const environment = {
 const onLog = (line: string) => void log.push(JSON.parse(line) as Json)
 const running = await ownService({ transport: 'plain_http', environment, onLog })
 /** A second process of the deployment. */
-let second = await ownService({ transport: 'plain_http', environment, onLog, beside: running })
+let second = await ownService({ transport: 'plain_http', environment, onLog, peerOf: running })
 test.after.always(async () => {
   await second.end()
   await running.end()
@@ -335,7 +335,7 @@ test.serial('a restart and a second process double nothing and lose nothing', as
   await change(5)
   await second.service.stop()
   await change(5)
-  second = await ownService({ transport: 'plain_http', environment, onLog, beside: running })
+  second = await ownService({ transport: 'plain_http', environment, onLog, peerOf: running })
   await change(5)
   // Equal logs of one transaction are two.
   await registries.identity('setAgentURITwice', BigInt(token), 'twice')
@@ -446,7 +446,7 @@ test.serial('what a broken node answers changes nothing and is logged seldom', a
   )
 })
 
-test.serial('logs of any size stop nobody', async (t) => {
+test.serial('logs of any size stop no reader', async (t) => {
   const [tenant, other] = [await tenantWithReceiver(), await tenantWithReceiver()]
   const [agent, neighbour] = [await tenant.agent(), await other.agent()]
   await registries.identity('setAgentURI', BigInt(agent.token), 'x'.repeat(5_000))

@@ -70,13 +70,13 @@ async function scene(
   t.false(await usable(last.token))
 }
 
-test('a delegation ends at once in both of two processes: postgres', async (t) =>
+test('a delegation ends immediately in both of two processes: postgres', async (t) =>
   scene(t, await sharedTwo()))
 
 if (IS_LONG) {
   testWithProgram(
     'redis-server',
-    'a delegation ends at once in both of two processes: redis',
+    'a delegation ends immediately in both of two processes: redis',
     async (t, path) => {
       const redis = await startRedis(path)
       t.teardown(() => redis.stop())
@@ -92,7 +92,7 @@ if (IS_LONG) {
 
   testWithProgram(
     'memcached',
-    'a delegation ends at once in both of two processes: memcached',
+    'a delegation ends immediately in both of two processes: memcached',
     async (t, path) => {
       const memcached = await startMemcached(path)
       t.teardown(() => memcached.stop())

@@ -35,7 +35,7 @@ const isUsable = async (api: Api, { token }: Pick<Lent, 'token'>) =>
   (await api.get('/api/v1/vault/credentials', token)).status === 200
 
 test.serial(
-  'callers see their own delegations, managers those of the tenant, none of another tenant',
+  'callers see their own delegations, managers all of the tenant, none of another tenant',
   async (t) => {
     const fromAda = await delegate(api, here.token, ada)
     const toHelper = await delegate(api, helper.token, ada)

@@ -238,7 +238,7 @@ test('cross-origin forms decide nothing', async (t) => {
   t.is((await person.browser.post(`${path}/approve`, { ...fields, csrf_token: 'x' })).status, 403)
   const foreign = { origin: 'https://evil.example' }
   t.is((await person.browser.post(`${path}/approve`, fields, foreign)).status, 403)
-  // With another session than that of the page, the page is shown again.
+  // With another session than the page was shown to, the page is shown again.
   await person.browser.post(`${path}/approve`, { ...fields, session: 'another' }).gives(303)
   t.is((await poll(api, workspace.token, asked)).body['error'], 'authorization_pending')
 })

@@ -125,7 +125,7 @@ test('the whole journey of agents and people, with its audit trail', async (t) =
   t.is((await api.get('/api/v1/agents/me', direct)).status, 401)
 
   for (const { at, delegated } of delegations) {
-    // One stream closed, one delegation revoked; each signed with the secret of its own tenant.
+    // One stream closed, one delegation revoked; each signed with the secret of its tenant.
     const received = await receiver.until(at.path, 2)
     const events = received.map((one) => {
       const verdict = judge(one, at.secret)

@@ -127,7 +127,7 @@ test('the page of a payment link opens a checkout for each buyer', async (t) => 
   t.is((await shop.charge(charge!['charge_id']))['status'], 'succeeded')
 
   await browser.submit(await browser.get(page), {})
-  t.is((await count()).length, 2, 'the next buyer has one of their own')
+  t.is((await count()).length, 2, 'the next buyer has another one')
   await api.form(page, { rail: 'sandbox' }).gives(403)
 })
 

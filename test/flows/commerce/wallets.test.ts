@@ -1,4 +1,4 @@
-/** Wallets of agents over HTTP: payments to a seller of our own on a local chain, and the refusals of the policy. */
+/** Wallets of agents over HTTP: payments to a test seller on a local chain, and the refusals of the policy. */
 import test from 'ava'
 import { encodeFunctionData, parseTransaction, recoverTransactionAddress } from 'viem'
 import { CHAIN_ID, NETWORK, newAccount } from '../../support/commerce/chain.js'
@@ -225,8 +225,8 @@ test('a used up window is 429 with the time until it frees', async (t) => {
 })
 
 test('two processes race for the last of a budget: exactly that much is signed', async (t) => {
-  const [, beside] = await sharedPair('wallets')
-  const other = apiOf(beside)
+  const [, peer] = await sharedPair('wallets')
+  const other = apiOf(peer)
   t.teardown(() => other.end())
   const terms = await termsOf(await shop.link())
   const agent = await payer({

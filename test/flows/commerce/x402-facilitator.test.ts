@@ -25,7 +25,7 @@ const { chain } = shop
 
 const daily = <Case>(all: Case[], count: number) => (IS_LONG ? all : all.slice(0, count))
 
-/** Of payments at once: the chain and the facilitators share the machine. */
+/** Of concurrent payments: the chain and the facilitators share the machine. */
 const PLACES = 4
 let turns: Promise<unknown>[] = Array.from({ length: PLACES }, () => Promise.resolve())
 
@@ -265,7 +265,7 @@ test('/settle refuses: 402, the charge failed, and the same proof hears it again
 
 const ambiguous: [what: string, said: Said][] = [
   ['an unexpected error', { errorReason: 'unexpected_settle_error', transaction: '' }],
-  ['words of its own', { errorReason: 'TimeoutError: no receipt after 60 s', transaction: '' }],
+  ['its own words', { errorReason: 'TimeoutError: no receipt after 60 s', transaction: '' }],
   [
     'a transaction',
     { errorReason: 'invalid_transaction_state', transaction: `0x${'cd'.repeat(32)}` },

@@ -157,7 +157,7 @@ test('only the merchant with the scope can list and resolve', async (t) => {
   t.is((await api.get(`${AT}?state=lost`, token)).status, 400)
 })
 
-test('two answers at once end it once', async (t) => {
+test('two concurrent answers end it once', async (t) => {
   const { tenantId, link, resolve, runOut } = await pending(t, blind, true)
   const [paid] = await chain.transfersTo(link.payTo)
   await runOut()

@@ -67,7 +67,7 @@ async function lied(lie: Mischief, play: (link: Link, proof: string) => Promise<
   await play(link, proof)
 }
 
-test.serial('only a contract has another signature than that of the key', async (t) => {
+test.serial('only a contract has another signature than the key makes', async (t) => {
   const link = await shop.link()
   const who = await shop.buyer(1)
   const payload = await shop.payload(who, link)

@@ -28,7 +28,7 @@ test.after.always(async () => {
   await shop.close()
   await older.close()
 })
-/** Uses of one proof at once. */
+/** Concurrent uses of one proof. */
 const USES = !IS_LONG ? 20 : 200
 
 test('a link returns its price as a challenge of version 2', async (t) => {
@@ -517,7 +517,7 @@ test('version 1 is refused unless it is enabled', async (t) => {
   t.like(answer, { status: 402, body: { x402Version: 2 } })
 })
 
-test('the body is the challenge of version 1, the header that of version 2', async (t) => {
+test('the body is the challenge of version 1, the header the challenge of version 2', async (t) => {
   const link = await older.link()
   const { status, body, headers } = await older.get(link)
   t.is(status, 402)
@@ -572,7 +572,7 @@ test('version 2 works at the same time', async (t) => {
   t.is((await older.final(link, await older.proof(await older.buyer(1), link))).status, 200)
 })
 
-test('two proofs at once, a wrong version and an unknown network are refused', async (t) => {
+test('two proofs in one request, a wrong version and an unknown network are refused', async (t) => {
   const link = await older.link()
   const proof = await older.proof(await older.buyer(1), link)
   t.is((await older.post(link, proof, { 'x-payment': proof })).status, 400)

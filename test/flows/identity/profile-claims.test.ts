@@ -222,7 +222,7 @@ test('values of the tenant win there, and the account page does not change them'
   t.deepEqual(records[0]!['changed'], ['family_name', 'phone_number', 'phone_number_verified'])
 })
 
-test('an invited user has the claims of the invitation, and hides those of the account', async (t) => {
+test('an invited user has the claims of the invitation, and hides the claims of the account', async (t) => {
   const one = await workspace()
   const { browser } = await accountOf(one)
   await save(browser, ADA)

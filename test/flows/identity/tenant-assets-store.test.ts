@@ -91,7 +91,7 @@ test.serial('while the object store fails, uploads fail and nothing changes', as
 })
 
 test.serial('a wrong secret is a fault of the deployment, and it is not logged', async (t) => {
-  store.account = { ...account, secretAccessKey: 'another secret than that of the service' }
+  store.account = { ...account, secretAccessKey: "another secret than the service's" }
   t.teardown(() => (store.account = account))
   const { token } = await api.workspace()
   t.is((await put(token, await png('#00ff00'))).status, 503)

@@ -45,7 +45,7 @@ const pathOf = (asset: Json) => new URL(String(asset['url'])).pathname
 const fileOf = (asset: Json) => pathOf(asset).split('/').at(-1)!
 
 test.serial(
-  'a logo and a favicon are encoded anew, shown on the pages and served for ever',
+  'a logo and a favicon are encoded again, shown on the pages and served for ever',
   async (t) => {
     const { token, body, tenantId } = await api.workspace()
     const slug = body['tenant_slug']
@@ -146,7 +146,7 @@ test.serial('what is not a small picture is refused', async (t) => {
   const large = await put(token, 'logo', huge)
   t.like(large, { status: 400, body: { detail: 'The image must have at most 4,000,000 pixels.' } })
   t.is((await put(token, 'banner', fine)).status, 400)
-  t.is((await put(operator, 'logo', fine)).status, 403, 'the control plane has no pages of its own')
+  t.is((await put(operator, 'logo', fine)).status, 403, 'the control plane has no hosted pages')
   t.is((await put('nothing', 'logo', fine)).status, 401)
   t.false((await loginPage(body['tenant_slug'])).html.includes('/assets/'))
   t.is((await put(token, 'logo', await png(2000, 2000))).status, 200, '4,000,000 pixels')

@@ -16,7 +16,7 @@ const tokenFile = join(folder, 'token')
 writeFileSync(tokenFile, token, { mode: 0o600 })
 test.after.always(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Runs the command beside the service, which shares this process. */
+/** Runs the command while the service runs in this process. */
 async function svc(words: readonly string[], input = '') {
   const { baseUrl, ca } = running
   const certificate = join(folder, 'ca.pem')

@@ -109,7 +109,7 @@ test('the page does not exist where it is off, or where mail is delivered', asyn
 const settingsOf = (environment: Record<string, string>) =>
   loadSettings({ environment, cwd: '/', servesPlane: false })
 
-test('production refuses the page, and a deployment with an address of its own has to ask for it', (t) => {
+test('production refuses the page, and a deployment with its own address has to ask for it', (t) => {
   const production = settingsOf({
     SVC_SECURITY__PRODUCTION: 'true',
     SVC_EMAIL__DEV_MAILBOX: 'true',

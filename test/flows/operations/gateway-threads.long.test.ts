@@ -121,7 +121,7 @@ test.serial('a token of one thread is valid on the other, until one of them ends
     t.is(await statusOn(checking), 200)
     const suspended = await issuing.post(`/api/v1/agents/${agentId}/suspend`, token)
     t.is(suspended.status, 200, JSON.stringify(suspended.body))
-    t.is(await statusOn(issuing), 401, 'at once')
+    t.is(await statusOn(issuing), 401, 'immediately')
     await until('the refusal', async () => {
       return (await statusOn(checking)) === 401
     })

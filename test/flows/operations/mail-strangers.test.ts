@@ -90,7 +90,7 @@ function throttled(t: ExecutionContext, { status, headers, body }: Answer): numb
   return Number(headers['retry-after'])
 }
 
-/** Undefined through a proxy, where the metrics are those of one of the processes. */
+/** Undefined through a proxy, where only one of the processes answers with its metrics. */
 const refusedCount = async (baseUrl: string, resource: string) => {
   if (SERVING_PROCESSES > 1) return undefined
   const headers = { authorization: `Bearer ${METRICS_TOKEN}` }
@@ -135,7 +135,7 @@ test.serial(
   },
 )
 
-test.serial('of invitations of many tenants to one address at once, one is sent', async (t) => {
+test.serial('of concurrent invitations of many tenants to one address, one is sent', async (t) => {
   const at = harbour()
   const tenants = await Promise.all(Array.from({ length: 6 }, () => at.production()))
   const answers = await Promise.all(

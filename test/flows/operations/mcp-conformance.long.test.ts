@@ -124,7 +124,7 @@ for (const [revision, { passed: all, partly, absent }] of Object.entries(EXPECTE
     for (const [name, ids] of Object.entries(partly)) {
       t.deepEqual(failed(checks.get(name)!).toSorted(), ids, name)
     }
-    // Each message conforms to the schema of the revision, also those of the other scenarios.
+    // Each message conforms to the schema of the revision, also in the other scenarios.
     for (const [name, found] of checks) t.false(failed(found).includes('wire-schema-valid'), name)
     const faults = [...checks].flatMap(([name, found]) =>
       name.startsWith('input-required-result-') || name.startsWith('tasks-')

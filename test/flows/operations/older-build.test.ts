@@ -18,7 +18,7 @@ test('a build starts and serves on a newer schema that permits it, and refuses a
   t.deepEqual(await runMigrations({ url, log: silentLogger, folder: later.folder }), [LATER])
 
   const lines: string[] = []
-  const second = await ownService({ beside: first, onLog: (line) => lines.push(line) })
+  const second = await ownService({ peerOf: first, onLog: (line) => lines.push(line) })
   try {
     const http = callerOf(second.baseUrl)
     demand(await clientToken(http, space), 200)
@@ -41,7 +41,7 @@ test('a build starts and serves on a newer schema that permits it, and refuses a
   await admin.connect()
   t.teardown(() => admin.end())
   await admin.query(`update svc_migrations set oldest_build = 9000 where name = $1`, [LATER])
-  await t.throwsAsync(ownService({ beside: first }), {
+  await t.throwsAsync(ownService({ peerOf: first }), {
     message: /has 9000_later.* no older version may run on 9000_later; start that version/,
   })
 })

@@ -5,9 +5,9 @@ import { bootstrap, callerOf, type Json, REGISTER } from '../../support/agents/j
 import { testService, type TestService } from '../../support/service.js'
 import { until } from '../../support/service/watch.js'
 
-const plane = (name: string, beside?: TestService, more: Record<string, string> = {}) =>
+const plane = (name: string, peerOf?: TestService, more: Record<string, string> = {}) =>
   testService({
-    beside,
+    peerOf,
     environment: {
       SVC_RUNTIME_PLANE: name,
       SVC_OPENAPI__EXPOSURE: 'public',

@@ -20,7 +20,7 @@ async function running(t: ExecutionContext, environment = {}): Promise<TestServi
   return service
 }
 
-/** What the commands of a page need: the service, the `svc` command and a home folder of their own. */
+/** What the commands of a page need: the service, the `svc` command and a new home folder. */
 const settingsOf = (page: DocsPage, { baseUrl }: { readonly baseUrl: string }) => ({
   BASE: baseUrl,
   SVC: `${process.execPath} ${MAIN}`,

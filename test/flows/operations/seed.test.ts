@@ -109,7 +109,7 @@ test.serial('the rows are consistent', async (t) => {
       )
     )[0]!.count
   t.is(await one(`tenants where slug like 'seed-%'`), TENANTS)
-  // The service numbers events of its own a moment after they are written.
+  // The service numbers its own events a moment after they are written.
   while ((await one('unnumbered_events')) > 0) await sleep(20)
   t.is(
     await one(
@@ -154,7 +154,7 @@ test.serial('the same seed adds nothing, and continues where a run ended', async
   t.is((JSON.parse(more.out) as Json)['tenants'], 2)
 })
 
-test.serial('another seed writes other tenants beside them', async (t) => {
+test.serial('another seed adds other tenants', async (t) => {
   const size = ['--tenants', '2', '--users-per-tenant', '3']
   const { out } = await svcSeed([...size, '--json'])
   const made = JSON.parse(out) as Json

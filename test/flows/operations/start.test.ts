@@ -250,10 +250,10 @@ test('a database of one’s own with DATABASE_URL alone: start, use, kill, start
   const speaking = apiOf({ baseUrl: url, ca: undefined } as TestService)
   const workspace = await speaking.workspace()
   // Another process of the same deployment, with the same keys.
-  const beside = await local(folder, { ...TEST_DEFAULTS, DATABASE_URL: databaseUrl })
-  const sibling = svc(t, { environment: { ...beside.environment, SVC_OIDC__ISSUER_URL: url } })
+  const peer = await local(folder, { ...TEST_DEFAULTS, DATABASE_URL: databaseUrl })
+  const sibling = svc(t, { environment: { ...peer.environment, SVC_OIDC__ISSUER_URL: url } })
   await sibling.ready()
-  t.is(await jwks(beside.url), published)
+  t.is(await jwks(peer.url), published)
   sibling.child.kill('SIGTERM')
   t.is(await sibling.ended(), 0)
   first.child.kill('SIGKILL')

@@ -27,7 +27,7 @@ export interface CommandOptions {
   readonly cwd?: string | undefined
   /** Prefix of the node command, such as a program that changes the user. */
   readonly wrapper?: readonly string[] | undefined
-  /** Another Node.js than that of the tests. */
+  /** Another Node.js than the tests run on. */
   readonly node?: string | undefined
 }
 
@@ -36,7 +36,7 @@ export function svc(
   t: { teardown(end: () => void): void },
   { args = ['serve'], environment, cwd, wrapper = [], node = process.execPath }: CommandOptions,
 ): Command {
-  if (args[0] === 'serve') notThrough('it starts a process of its own')
+  if (args[0] === 'serve') notThrough('it starts its own process')
   const [program = '', ...rest] = [...wrapper, node, MAIN, ...args]
   const child = spawn(program, rest, {
     cwd: cwd ?? '/',

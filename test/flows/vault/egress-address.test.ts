@@ -48,7 +48,7 @@ function said({ status, headers, body }: Answer) {
   return { status, fields, rest }
 }
 
-test('calls and refusals are those of the main address', async (t) => {
+test('calls and refusals match the main address', async (t) => {
   const setting = await settingOf(house)
   const { credentialId: id, delegated } = setting
   const at = (path: string) => upstream.origin + path
@@ -166,7 +166,7 @@ test('other routes are not there, health is', async (t) => {
   }
 })
 
-/** Sends bytes on a connection of its own. Resolves with what comes until the end. */
+/** Sends bytes on a new connection. Resolves with what comes until the end. */
 async function raw(bytes: string): Promise<string> {
   const socket = connect(house.egressPort, '127.0.0.1')
   let text = ''

@@ -302,7 +302,7 @@ test.serial('what a running call gives back does not open a spent lease', async 
 })
 
 test.serial(
-  'the unused bytes of a small lease are available to the next call at once',
+  'the unused bytes of a small lease are available to the next call immediately',
   async (t) => {
     notThrough('it asserts what one process does before the others')
     const setting = await settingOf(resources)

@@ -43,7 +43,7 @@ test('an upstream that stalls after its headers aborts a stream and is a 504 whe
       }),
     })
   const streamed = await call(true)
-  t.is(streamed.statusCode, 200, 'the head leaves at once')
+  t.is(streamed.statusCode, 200, 'the head leaves immediately')
   await t.throwsAsync(streamed.body.text())
   const buffered = await call(false)
   t.is(buffered.statusCode, 504)

@@ -56,7 +56,7 @@ for (const [transport, at] of houses) {
       t.is(headers['x-svc-upstream-request-id'], 'theirs')
       t.is(headers['x-ratelimit-remaining'], '7')
       t.is(headers['set-cookie'], undefined)
-      // nginx has a name of its own there.
+      // nginx has another name there.
       if (THROUGH === undefined) t.is(headers['server'], undefined)
       t.is(headers['x-hop'], undefined)
       t.is(headers['ratelimit'], undefined)
@@ -226,7 +226,7 @@ test.serial('a connection is reused after a body', async (t) => {
     body: Buffer.alloc(bytes),
   })
   const calls = [described(100 * 1024), described(MIB), raw(100 * 1024), raw(MIB), raw(4 * MIB)]
-  notThrough('its connection is that of the proxy')
+  notThrough('the proxy makes its connection')
   const client = new Client(resources.running.baseUrl, { keepAliveTimeout: 60_000 })
   try {
     for (const call of [...calls, ...calls.toReversed()]) {

@@ -178,7 +178,7 @@ test.serial('a body that is too large is a 413, however it is sent', async (t) =
   const path = join(svcRun.home, 'large')
   await writeFile(path, Buffer.alloc(32 * MIB + 1))
   const large = `curl -sS -v -w '%{http_code}\\n' --data-binary @${path} ${at('/hash')}`
-  // With 100-continue, sent at once, and without length.
+  // With 100-continue, sent immediately, and without length.
   for (const how of ['', "-H 'Expect:'", "-H 'Expect:' -H 'Transfer-Encoding: chunked'"]) {
     const script = `for round in 1 2 3 4 5; do ${large} ${how}; done`
     const refused = await svcRun.run([], ['sh', '-c', script])

@@ -263,7 +263,7 @@ test('a caller can narrow the source addresses of the authority, not widen them'
 
 testWithProgram(
   'ssh-keygen',
-  'revoked serials are in the list at once, and only those',
+  'revoked serials are in the list immediately, and only those',
   async (t, keygen) => {
     const { token, tenantId } = await api.workspace()
     const { id } = await authorityOf(token)

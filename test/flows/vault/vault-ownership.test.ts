@@ -123,7 +123,7 @@ test('an agent with vault:manage cannot refer to the token of another owner', as
   t.is((await patch(owner.token, carrier, { allowed_hosts: [UPSTREAM_NAME] })).status, 400)
 })
 
-test('hosts of dependent credentials stay within those of the account, under concurrency', async (t) => {
+test('hosts of dependent credentials stay within the hosts of the account, under concurrency', async (t) => {
   const { token } = await api.workspace()
   const names = Array.from({ length: 6 }, (_, nth) => `h${nth}.upstream.example`)
   const account = await made(token, {

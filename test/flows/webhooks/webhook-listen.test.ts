@@ -149,7 +149,7 @@ test('the secret stays the same, filters apply, and a failing receiver is report
   t.is(await readFile(options.secretFile, 'utf8'), secret)
 })
 
-test('a missing token or scope ends it at once with the reason', async (t) => {
+test('a missing token or scope ends it immediately with the reason', async (t) => {
   const { options, start } = await world(t)
   const { tokenFile: _, clientId: __, ...anonymous } = options
   await t.throwsAsync(() => start({ ...anonymous, clientId: random.uuid() }), {
@@ -160,7 +160,7 @@ test('a missing token or scope ends it at once with the reason', async (t) => {
   await t.throwsAsync(() => start({ tokenFile }), { message: /answered 401/ })
 })
 
-test('events are listed by number, never those of another tenant', async (t) => {
+test('events are listed by number, never events of another tenant', async (t) => {
   const { agent, emit } = await world(t)
   const { agent: stranger } = await world(t)
   const now = await agent.ask('GET', '/api/v1/events')

@@ -141,7 +141,7 @@ const pluralsOf = (locale: Locale) => {
 for (const [name, catalogues] of ALL) {
   const english = catalogues.en
   for (const locale of LOCALES) {
-    test(`${locale}, ${name}: the keys are those of English, and every text is complete`, (t) => {
+    test(`${locale}, ${name}: the keys match the English ones, and every text is complete`, (t) => {
       const catalogue = catalogues[locale]
       t.deepEqual(Object.keys(catalogue).toSorted(), Object.keys(english).toSorted())
       for (const [key, own] of Object.entries(english)) {
@@ -157,7 +157,7 @@ for (const [name, catalogues] of ALL) {
       }
     })
 
-    test(`${locale}, ${name}: the placeholders are those of English`, (t) => {
+    test(`${locale}, ${name}: the placeholders match the English ones`, (t) => {
       for (const [key, own] of Object.entries(english)) {
         const expected = placeholders(typeof own === 'string' ? own : own.other)
         for (const form of formsOf(catalogues[locale][key]!)) {

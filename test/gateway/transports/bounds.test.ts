@@ -27,7 +27,7 @@ test('the largest connection of an address or of an IPv6 network is closed', (t)
   }
 })
 
-test('addresses that many clients share have no bound of their own', (t) => {
+test('addresses that many clients share have no bound', (t) => {
   for (const address of ['127.0.0.1', '::1', '192.0.2.9']) {
     const bounds = new ConnectionBounds((peer) => peer === '192.0.2.9')
     const { opened, cut } = connections(bounds, [address, address])

@@ -88,7 +88,7 @@ async function floodStreams(t: ExecutionContext, stage: Stage): Promise<{ end():
 const FLOODS: Readonly<Record<Transport, readonly [connections: number, answers: number]>> = {
   http1: [5, 13],
   tls: [5, 13],
-  // One is written, one is made beside it. The first session learns how long they are.
+  // One is written while another is made. The first session learns how long they are.
   http2: [5, 4],
   uws: [10, 1],
   uws_tls: [10, 1],

@@ -8,7 +8,7 @@ const X402_RULES = 'actors/commerce/payments/x402/rules.test.ts'
 
 export const MONEY: readonly SeededFault[] = [
   fault(
-    'a wallet pays no more at once than its budget allows',
+    'a wallet pays no more in one payment than its budget allows',
     POLICY,
     [
       'budget !== null && BigInt(spend.amount) <= BigInt(budget.paymentMax)',

@@ -65,7 +65,7 @@ export const TENANCY: readonly SeededFault[] = [
     'actors/oauth/clients/registered/applications.test.ts',
   ),
   fault(
-    'a client introspects tokens of its own tenant',
+    'a client introspects tokens of its tenant',
     'actors/oauth/tokens/verify/introspection.ts',
     ['inspected.tenantId === inspector.tenantId', 'inspector.tenantId !== null'],
     'actors/oauth/tokens/access-token-verifier.test.ts',

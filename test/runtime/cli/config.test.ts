@@ -118,7 +118,7 @@ for (const args of [['check'], ['show'], ['check', '--json'], ['show', '--json']
   })
 }
 
-test('in a process of its own it reads that environment and exits with 78', (t) => {
+test('in a separate process it reads that environment and exits with 78', (t) => {
   const module = new URL('../../../runtime/cli/config.js', import.meta.url).href
   const script = `
     import { Command } from 'commander'

@@ -214,7 +214,7 @@ async function proxied(t: ExecutionContext, change: (headers: Record<string, unk
   const issuer = `http://localhost:${await listening(t, server)}`
   const behind = await ownService({
     transport: 'plain_http',
-    beside: running,
+    peerOf: running,
     environment: { SVC_OIDC__ISSUER_URL: issuer, SVC_SERVER__TRUSTED_PROXIES: '["127.0.0.1"]' },
   })
   t.teardown(() => behind.end())

@@ -33,7 +33,7 @@ test('the keys of a kms', async (t) => {
   t.regex(String(added['master_key_id']), /^2-[0-9a-f]{16}$/)
 })
 
-test('migrations, beside the log of each', async (t) => {
+test('migrations, with the log of each', async (t) => {
   const { url } = await emptyDatabase(t)
   const files = (await readMigrationFiles()).map(({ name }) => name)
   const environment = { DATABASE_URL: url }

@@ -143,8 +143,8 @@ test('svc keys works on the embedded database, with and without a running servic
     await runMigrations({ url: server.url, log })
     local = await startLocalKms({ dataDir, log })
     await firstStart(environment, 1)
-    const beside = await listed(environment)
-    t.is(beside.signing_keys.length, 4)
+    const others = await listed(environment)
+    t.is(others.signing_keys.length, 4)
     t.is((await svcKeys(environment, 'rotate')).err, '')
     t.true(local.pid() !== undefined, 'the kms of the service is left alone')
   } finally {

@@ -72,7 +72,7 @@ test('every command that ends writes its result to --output', (t) => {
 test('every command with a result prints it as JSON with --json', (t) => {
   const without = COMMANDS.filter(({ options }) => !options.some(({ long }) => long === '--json'))
   t.deepEqual(without.map(pathOf).toSorted(), [
-    // Documents in a format of their own.
+    // Documents in another format.
     'completion',
     'config example',
     'config reference',

@@ -9,7 +9,7 @@ const MAIN = new URL('../../../runtime/main.js', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'svc-targets-'))
 test.after.always(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Nothing listens there, so that every command that needs it fails at once. */
+/** Nothing listens there, so that every command that needs it fails immediately. */
 const DATABASE_URL = 'postgres://svc:hunter2@127.0.0.1:1/svc'
 const ENVIRONMENT = {
   PATH: process.env['PATH'],

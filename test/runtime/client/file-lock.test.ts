@@ -24,7 +24,7 @@ function folder(t: ExecutionContext): string {
   return at
 }
 
-/** How many of the processes had the lock alone, when all want it at once. */
+/** How many of the processes had the lock alone, when all want it at the same time. */
 async function allWant(processes: readonly ChildProcess[]): Promise<number> {
   const answers = processes.map((one) => once(one, 'message'))
   for (const one of processes) one.send('go')

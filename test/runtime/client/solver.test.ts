@@ -43,8 +43,8 @@ const dying: StartThread = () => new Worker('process.exit(1)', { eval: true })
 const throwing: StartThread = () => new Worker('throw new Error("no")', { eval: true })
 for (const [title, start] of [
   ['cannot be had', () => null],
-  ['exit at once', dying],
-  ['fail at once', throwing],
+  ['exit immediately', dying],
+  ['fail immediately', throwing],
 ] as const) {
   test(`when threads ${title}, the search continues alone`, async (t) => {
     const options = { challengeToken, difficultyBits: 16, threads: 2 }

@@ -37,7 +37,7 @@ interface Service {
   readonly report: Report
 }
 
-/** Starts a service in a process of its own. Its server does not outlive the test. */
+/** Starts a service in a separate process. Its server does not outlive the test. */
 async function startService(t: ExecutionContext, dataDir: string, uid?: number): Promise<Service> {
   const child = spawn(process.execPath, [SERVICE.pathname, dataDir], {
     stdio: ['ignore', 'pipe', 'inherit'],
@@ -233,7 +233,7 @@ test('a server that dies under a living service is started again', async (t) => 
 })
 
 longTest?.(
-  'a server that cannot start again at once, as on a full disk, is started later',
+  'a server that cannot start again immediately, as on a full disk, is started later',
   async (t) => {
     const dataDir = join(await temporaryFolder(t), 'state')
     const refused: string[] = []

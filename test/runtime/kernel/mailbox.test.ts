@@ -166,7 +166,7 @@ test('a share with long messages leaves places to the others', (t) => {
   t.is(mailbox.offer(waits), 'wait')
   t.is(mailbox.next(), undefined)
   const quiet = new SharedLetter('quiet')
-  t.is(mailbox.offer(quiet), 'start', 'past what waits for a place of its own share')
+  t.is(mailbox.offer(quiet), 'start', 'past what waits for a place in its share')
   t.is(mailbox.offer(new SharedLetter('')), 'wait', 'all places are taken')
   mailbox.finish(quiet)
   t.is(mailbox.next()?.share, '')

@@ -62,7 +62,7 @@ test('a token has the requested length and no padding', (t) => {
   t.not(random.token(16), random.token(16))
 })
 
-/** Hand-written timestamps and strings are equal to those of the built-in functions. */
+/** Hand-written timestamps and strings equal the results of the built-in functions. */
 const NUM_RUNS = runs(2_000)
 
 test('isoTime returns the same text as toISOString, in any order of times', (t) => {

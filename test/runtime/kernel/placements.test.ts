@@ -120,7 +120,7 @@ for (const place of PLACES) {
     await stop()
   })
 
-  test(`${place}: a full mailbox refuses at once and loses no accepted message`, async (t) => {
+  test(`${place}: a full mailbox refuses without waiting and loses no accepted message`, async (t) => {
     const { ref, stats, stop } = await placeProbe(t, place)
     const cancel = new AbortController()
     const running = Array.from({ length: 8 }, () =>

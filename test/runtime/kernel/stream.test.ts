@@ -40,7 +40,7 @@ test('reading returns the chunks in order, and then the end, repeatedly', async 
   t.is(await stream.read(), undefined)
 })
 
-test('an aborted stream fails its reader at once', async (t) => {
+test('an aborted stream fails its reader immediately', async (t) => {
   const { stream, writer } = bytePipe()
   writer.push(Uint8Array.of(1))
   writer.abort('upstream reset')

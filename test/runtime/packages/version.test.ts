@@ -10,7 +10,7 @@ const versions = [
   ),
 ].map(([, version, date]) => ({ version: version!, date: date! }))
 
-test('the newest version of the changelog is that of the package', (t) => {
+test('changelog and package have the same newest version', (t) => {
   const { version } = JSON.parse(readFileSync('package.json', 'utf8')) as { version: string }
   const lock = JSON.parse(readFileSync('package-lock.json', 'utf8')) as {
     version: string

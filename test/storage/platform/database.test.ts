@@ -29,7 +29,7 @@ test.after.always(() => fresh?.drop())
 
 const ALL_NOTES = { name: 'notes.all', text: 'select text from notes order by text' }
 
-test('a query that forgot its WHERE sees the rows of its own tenant only', async (t) => {
+test('a query that forgot its WHERE sees the rows of its tenant only', async (t) => {
   const seen = (tenant: string) => fresh.database.tenant(tenant, (tx) => tx.query(ALL_NOTES))
   t.deepEqual((await seen(A)).rows, [{ text: 'of a' }])
   t.deepEqual((await seen(B)).rows, [{ text: 'of b' }])
@@ -308,7 +308,7 @@ test('a bigint that a number cannot hold is refused, a date stays a day', async 
   await t.throwsAsync(ask('select 9007199254740993 as n'), { instanceOf: RangeError })
 })
 
-test('a server that is not there is unavailable, at once and by name', async (t) => {
+test('a server that does not listen is unavailable, immediately and by name', async (t) => {
   const nowhere = new URL(fresh.url)
   nowhere.searchParams.set('host', '/nowhere')
   const urls = sameUrls(nowhere.href)

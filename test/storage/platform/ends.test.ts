@@ -142,7 +142,7 @@ function recorder(sent: Statement[]): Transaction {
   return { tenantId: null, query } as unknown as Transaction
 }
 
-/** The rows of a change in their order, then those of what they end. */
+/** The rows of a change in their order, then the rows of what they end. */
 function rowsOf(by: Ending): readonly string[] {
   const rows = ENDS.filter(({ on }) => on === by)
   return rows.flatMap(({ name, next }) => [name, ...(next === undefined ? [] : rowsOf(next))])

@@ -117,7 +117,7 @@ test('a pass that dies leaves its events to the next one', async (t) => {
   t.is((await numbered(fresh, tenant)).length, 2)
 })
 
-test('sequencers and readers at once number each event once, without a gap', async (t) => {
+test('concurrent sequencers and readers number each event once, without a gap', async (t) => {
   const fresh = await freshDatabase(t)
   const tenants = [random.uuid(), random.uuid(), random.uuid()]
   const writers = tenants.flatMap((tenant) =>
@@ -274,7 +274,7 @@ test('audit-only events take a place in the chain and none in the feed', async (
   t.true(await isChained(fresh, tenant))
 })
 
-test('one statement numbers the events of many tenants, each in the order of its own', async (t) => {
+test('one statement numbers the events of many tenants, each in its order', async (t) => {
   const fresh = await freshDatabase(t)
   const tenants = Array.from({ length: 20 }, () => random.uuid())
   const recorded = new Map<string, string[]>(tenants.map((tenant) => [tenant, []]))
@@ -301,7 +301,7 @@ test('one statement numbers the events of many tenants, each in the order of its
   }
 })
 
-test('a pass numbers the other tenants beside one that is locked, at every place in their order', async (t) => {
+test('a pass numbers the other tenants while one is locked, at every place in their order', async (t) => {
   const fresh = await freshDatabase(t)
   const tenants = Array.from({ length: 3 }, () => random.uuid()).toSorted()
   await record(fresh, ...tenants.map((tenant) => event(tenant)))

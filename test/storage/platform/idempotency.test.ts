@@ -71,7 +71,7 @@ test('the second request with a key gets the first answer, without its secret', 
   t.is(await countThings(fresh), 1)
 })
 
-test('of 50 requests at once with one key one creates, and all get its answer', async (t) => {
+test('of 50 concurrent requests with one key one creates, and all get its answer', async (t) => {
   const fresh = await freshThings(t)
   const answers = await Promise.all(Array.from({ length: 50 }, () => create(fresh, A, claim('k'))))
   t.is(await countThings(fresh), 1)

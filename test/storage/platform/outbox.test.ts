@@ -173,7 +173,7 @@ test('a tenant cannot append for another one, and sees only its own', async (t) 
   t.is(rowCount, 1)
 })
 
-test('workers that take at once share the events, and each event has one', async (t) => {
+test('concurrent workers share the events, and each event has one', async (t) => {
   const fresh = await freshDatabase(t)
   const tenant = await subscribedTenant(fresh.database)
   await append(fresh, ...Array.from({ length: 100 }, () => event(tenant)))

@@ -1,7 +1,7 @@
 /**
  * Every statement of `storage/` reads large tables by an index: on a database that `svc seed` has filled, and, for tables
  * without rows there, where the planner avoids sequential scans. Row counts are multiplied in the
- * statistics, so that the plans are those of a large deployment.
+ * statistics, so that PostgreSQL plans as in a large deployment.
  */
 import test from 'ava'
 import { Command } from 'commander'

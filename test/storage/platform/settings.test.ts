@@ -16,7 +16,7 @@ test('the embedded database fills every URL that is not set', (t) => {
   t.is(Object.keys(urls ?? {}).length, 8)
 })
 
-test('a URL that is set stays beside the embedded database', (t) => {
+test('a URL that is set stays, also with the embedded database', (t) => {
   const urls = databaseUrls(database({ MIGRATION_DATABASE_URL: 'postgres://m/d' }), EMBEDDED)
   t.like(urls, { runtime: EMBEDDED, migration: 'postgres://m/d', maintenance: 'postgres://m/d' })
 })

@@ -24,7 +24,7 @@ const sha256 = (text: string) => createHash('sha256').update(text).digest()
 
 let fresh: FreshDatabase
 
-/** The statement in a transaction of its own. Returns true for each change that succeeded. */
+/** The statement in a separate transaction. Returns true for each change that succeeded. */
 async function decided(statement: Statement, count: number): Promise<boolean[]> {
   const [answer] = await fresh.database.together(TENANT, [statement])
   const places = answer!.rows.map(({ place }) => place)
@@ -78,7 +78,7 @@ const redemption = (id: string, token: string | null, jkt: string | null = null)
   expiresAt: LATER,
 })
 
-test('of many redemptions of many codes at once, one of each succeeds, with the token it brought', async (t) => {
+test('of many concurrent redemptions of many codes, one of each succeeds, with the token it brought', async (t) => {
   const made = await codes(6)
   const tries = await Promise.all(
     Array.from({ length: 4 }, (_, attempt) =>
@@ -166,7 +166,7 @@ test('an offline grant is created only in an open session, and keeps the session
   t.deepEqual(rows, [{ id: first!.id }])
 })
 
-test('of many rotations of many tokens at once, one of each succeeds and its successor is kept', async (t) => {
+test('of many concurrent rotations of many tokens, one of each succeeds and its successor is kept', async (t) => {
   await asItIs(
     `insert into sessions (tenant_id, id, subject, subject_type, client_id, amr, auth_time,
        created_at, expires_at) values ($1, $2, 'user-1', 'human', $3, '{pwd}', $4, $4, $5)`,

@@ -109,7 +109,7 @@ test.serial('listeners are woken once it is committed, and not by what failed', 
 })
 
 test.serial(
-  'statements stay within the capacity, and those of other transactions can be used',
+  'statements stay within the capacity, and statements of other transactions can be used',
   async (t) => {
     const small = await open({ statement_cache_capacity: 8 })
     try {
@@ -135,35 +135,38 @@ test.serial(
   },
 )
 
-test.serial('rows look as their statement does now, also where it was prepared anew', async (t) => {
-  const small = await open({ statement_cache_capacity: 4 })
-  const client = new Client({ connectionString: fresh.url })
-  await client.connect()
-  try {
-    await client.query('create table shapes (a bigint); insert into shapes values (7)')
-    const all = { name: 'shapes.all', text: 'select * from shapes' }
-    const none = { name: 'shapes.none', text: 'select * from shapes where false' }
-    const look = async () => {
-      const [found, twice, empty] = await small.together(null, [all, all, none])
-      t.deepEqual(twice, found)
-      t.deepEqual(empty, { rows: [], rowCount: 0 })
-      return found!.rows
+test.serial(
+  'rows look as their statement does now, also where it was prepared again',
+  async (t) => {
+    const small = await open({ statement_cache_capacity: 4 })
+    const client = new Client({ connectionString: fresh.url })
+    await client.connect()
+    try {
+      await client.query('create table shapes (a bigint); insert into shapes values (7)')
+      const all = { name: 'shapes.all', text: 'select * from shapes' }
+      const none = { name: 'shapes.none', text: 'select * from shapes where false' }
+      const look = async () => {
+        const [found, twice, empty] = await small.together(null, [all, all, none])
+        t.deepEqual(twice, found)
+        t.deepEqual(empty, { rows: [], rowCount: 0 })
+        return found!.rows
+      }
+      t.deepEqual(await look(), [{ a: 7 }])
+      t.deepEqual(await look(), [{ a: 7 }], 'as it is known')
+      await client.query('alter table shapes rename a to b; alter table shapes add c text')
+      // The row description of a prepared statement must not change.
+      await t.throwsAsync(small.together(null, [all]), { code: '0A000' })
+      for (let at = 0; at < 6; at += 1) {
+        await small.together(null, [{ name: `shapes.${at}`, text: `select ${at} as at` }])
+      }
+      t.deepEqual(await look(), [{ b: 7, c: null }])
+    } finally {
+      await client.query('drop table if exists shapes')
+      await client.end()
+      await small.close()
     }
-    t.deepEqual(await look(), [{ a: 7 }])
-    t.deepEqual(await look(), [{ a: 7 }], 'as it is known')
-    await client.query('alter table shapes rename a to b; alter table shapes add c text')
-    // The row description of a prepared statement must not change.
-    await t.throwsAsync(small.together(null, [all]), { code: '0A000' })
-    for (let at = 0; at < 6; at += 1) {
-      await small.together(null, [{ name: `shapes.${at}`, text: `select ${at} as at` }])
-    }
-    t.deepEqual(await look(), [{ b: 7, c: null }])
-  } finally {
-    await client.query('drop table if exists shapes')
-    await client.end()
-    await small.close()
-  }
-})
+  },
+)
 
 test.serial('a value beyond what a program can hold fails', async (t) => {
   const huge = { name: 'notes.huge', text: 'select 9007199254740993::bigint as n' }

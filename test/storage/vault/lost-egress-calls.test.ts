@@ -19,7 +19,7 @@ test('calls that were lost are found by indexes alone', async (t) => {
   const superuser = new Client({ connectionString: fresh.superuserUrl })
   await superuser.connect()
   t.teardown(() => superuser.end())
-  // Beginnings have ids of version 8, and each end that of its beginning with version 7.
+  // Beginnings have ids of version 8. Each end has the id of its beginning with version 7.
   const id = (version: 7 | 8) => `overlay(md5(n::text) placing '${version}' from 13)::uuid`
   const columns = 'tenant_id, sequence, id, type, data, occurred_at, dispatched_at'
   await superuser.query(

@@ -224,18 +224,21 @@ test.serial('waking lanes claims the free ones and wakes the others', async (t) 
   )
 })
 
-test.serial('of many that wake the same lanes at once, each lane is one worker’s', async (t) => {
-  const lanes = await Promise.all(Array.from({ length: 12 }, () => lane()))
-  const keys = lanes.map(({ key }) => key)
-  const taken = await Promise.all(
-    Array.from({ length: 6 }, () =>
-      database.system((tx) => wakeAndClaimLanes(tx, keys, randomUUID(), roomOf(5), 60)),
-    ),
-  )
-  const ids = taken.flatMap(({ claimed }) => claimed).map(({ webhookId }) => webhookId)
-  t.is(new Set(ids).size, ids.length)
-  t.is(ids.length, 12)
-})
+test.serial(
+  'of many that wake the same lanes concurrently, each lane is one worker’s',
+  async (t) => {
+    const lanes = await Promise.all(Array.from({ length: 12 }, () => lane()))
+    const keys = lanes.map(({ key }) => key)
+    const taken = await Promise.all(
+      Array.from({ length: 6 }, () =>
+        database.system((tx) => wakeAndClaimLanes(tx, keys, randomUUID(), roomOf(5), 60)),
+      ),
+    )
+    const ids = taken.flatMap(({ claimed }) => claimed).map(({ webhookId }) => webhookId)
+    t.is(new Set(ids).size, ids.length)
+    t.is(ids.length, 12)
+  },
+)
 
 test.serial('tenants take turns, and none is leased more than its share', async (t) => {
   const first = await lane()
@@ -255,7 +258,7 @@ test.serial('tenants take turns, and none is leased more than its share', async 
   t.deepEqual(tenantsOf(rest), Array(3).fill(first.tenantId))
   const all = new Map([[first.tenantId, 4]])
   t.deepEqual(await claim(roomOf(10, { perTenantMax: 4, held: all })), [])
-  // Lanes that were left over do not cause another claim at once.
+  // Lanes that were left over do not cause another claim immediately.
   const [now, later] = await database.system(async (tx) => [
     await nextLaneMs(tx, 5_000, [], NONE_FULL),
     await nextLaneMs(tx, 5_000, [first.tenantId], NONE_FULL),

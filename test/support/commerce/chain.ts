@@ -1,4 +1,4 @@
-/** The chain of the runner, for one file: it sends from an account of its own. */
+/** The chain of the runner, for one file: it sends from its own account. */
 import { randomBytes } from 'node:crypto'
 import {
   createPublicClient,
@@ -49,7 +49,7 @@ export async function chainAt(places: MarketPlaces) {
   const reader = createPublicClient({ chain, transport })
   const ask = (method: string, ...params: unknown[]): Promise<unknown> =>
     reader.request({ method, params } as never)
-  /** Apart from that of the facilitator, whose library numbers its transactions. */
+  /** Not the facilitator's account, whose library numbers its transactions. */
   const writer = newAccount()
   for (const { address } of [writer, wallet.account]) {
     await ask('anvil_setBalance', address, `0x${(10n ** 24n).toString(16)}`)

@@ -98,7 +98,7 @@ export const BUYER = {
   idempotency: null,
 } as const
 
-/** The books of a tenant: our ledger, and those of the sandbox provider. */
+/** The books of a tenant: our ledger, and the books of the sandbox provider. */
 export async function auditBooks(database: Database, tenantId: string) {
   const { rows } = await database.tenant(tenantId, (tx) =>
     tx.query<{
@@ -130,7 +130,7 @@ export async function auditBooks(database: Database, tenantId: string) {
           - (select coalesce(sum(amount_minor), 0) from refunds where status = 'succeeded')
           - (select coalesce(sum(amount_minor), 0) from payouts where status = 'paid')
           - (select coalesce(sum(reversed_amount_minor), 0) from charges))::text as paid,
-        -- The last statement by what it tells of: those of one millisecond are listed in any order.
+        -- The last statement by its subject: statements of one millisecond are listed in any order.
         coalesce((select closing_balance_minor from statements
           order by last_sequence desc limit 1), 0)::text as stated`,
     }),

@@ -106,7 +106,7 @@ async function openChain(): Promise<Omit<MarketPlaces, 'facilitatorUrl'>> {
   const rpcUrl = await listening(async (asked, response) => {
     const body = (await bodyOf(asked)).toString()
     const text = await said(body)
-    // Clients of tests look for the receipt at once, and then only after seconds.
+    // Clients of tests look for the receipt immediately, and then only after seconds.
     const { method } = JSON.parse(body) as Partial<Call>
     const { result } = JSON.parse(text) as { result?: unknown }
     if (method === 'eth_sendRawTransaction' && result !== undefined) await mined(result)

@@ -7,7 +7,7 @@ import { NETWORK, newAccount } from './chain.js'
 import { openShop } from './shop.js'
 import type { Shop } from './x402-shop.js'
 
-/** A production tenant with a payee address of its own. */
+/** A production tenant with its own payee address. */
 export async function sellerAt(at: Shop, environment = 'production') {
   const tenant = await openShop(at.running)
   const payTo = newAccount().address

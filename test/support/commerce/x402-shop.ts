@@ -26,7 +26,7 @@ export const PRICE_MINOR = 1_999
 export const PRICE_ATOMIC = 19_990_000n
 
 export type ShopOptions = ChainOptions & {
-  /** A service that files share. Its chain options are those of the profile. */
+  /** A service that files share. The profile gives its chain options. */
   readonly profile?: ChainProfile | undefined
   readonly environment?: Readonly<Record<string, string>> | undefined
   readonly transport?: Transport | undefined

@@ -28,14 +28,14 @@ export interface FleetOptions {
   readonly kms?: TestKms | undefined
   /** Default: a fresh one, which the fleet drops at its end. */
   readonly db?: FreshDatabase | undefined
-  /** The URL that the processes use, where it is not that of `db`. */
+  /** The URL that the processes use, where it is not the URL of `db`. */
   readonly databaseUrl?: string | undefined
   /**
    * `each`: two processes of each plane, for nginx alone. `all`: two processes of all planes, for HAProxy, which sees no
    * paths. Default: `each` for nginx, `all` for HAProxy.
    */
   readonly planes?: 'each' | 'all' | undefined
-  /** The compiled tree of all processes at first. Default: that of the tests. */
+  /** The compiled tree of all processes at first. Default: the tree of the tests. */
   readonly tree?: string | undefined
   /** Receives each line of the logs, at the level `debug`. */
   readonly onLog?: ((line: string) => void) | undefined
@@ -43,7 +43,7 @@ export interface FleetOptions {
   readonly logFolder?: string | undefined
   /** The proxy waits longer for a busy process than with its file. */
   readonly isPatient?: boolean | undefined
-  /** Default: a process of its own. */
+  /** Default: a separate process. */
   readonly start?: ((options: ProcessOptions) => FleetProcess) | undefined
   /** The variables that a tree knows. Default: all. */
   readonly adapt?: ((variables: Variables, tree: string | undefined) => Variables) | undefined

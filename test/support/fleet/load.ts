@@ -37,7 +37,7 @@ export interface LoadOptions {
   readonly workers: number
   /** Pause of a worker between two requests. */
   readonly paceMs: number
-  /** The access token of now. Default: that of the workspace, which expires. */
+  /** The access token of now. Default: the token of the workspace, which expires. */
   readonly token?: (() => string) | undefined
 }
 

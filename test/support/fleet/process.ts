@@ -1,4 +1,4 @@
-/** One process of a fleet: `svc serve` with variables of its own. */
+/** One process of a fleet: `svc serve` with its own variables. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { closeSync, openSync, readFileSync } from 'node:fs'
@@ -23,7 +23,7 @@ export interface ProcessOptions {
   readonly by?: string | undefined
   readonly port: number
   readonly environment: Readonly<Record<string, string>>
-  /** The compiled tree. Default: that of the tests. */
+  /** The compiled tree. Default: the tree of the tests. */
   readonly tree?: string | undefined
   /** The CA of its certificate, where it serves HTTP/2 with TLS. */
   readonly ca?: string | undefined

@@ -9,7 +9,7 @@ import { REACHES_LOOPBACK } from './loopback.js'
 import { REACHES_RECEIVERS } from '../webhooks/receiver.js'
 import { THROUGH } from './through.js'
 
-/** The files share an address too. Tests of these limits have a service of their own. */
+/** The files share an address too. Tests of these limits have their own service. */
 const LIMITS = {
   SVC_AUTH__PASSWORD_VERIFY_IP_MAX_ATTEMPTS: '10000',
   SVC_CHALLENGE__POW_TRICKLE_PER_MINUTE: '1000000',

@@ -35,7 +35,7 @@ const SHORT_LIMIT = /(proxy_connect_timeout|timeout connect|timeout check) \d+s/
 
 /**
  * @param isPatient raises these limits.
- * @param ports for nginx those of two processes of the plane `auth` and two of `control`, for
+ * @param ports for nginx the ports of two processes of the plane `auth` and two of `control`, for
  *   HAProxy two of all planes.
  */
 export async function startProxy(

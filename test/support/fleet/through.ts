@@ -23,10 +23,10 @@ export const THROUGH_TRANSPORT: Transport | undefined =
   THROUGH && (THROUGH === 'nginx' ? 'tls_http1' : 'tls_h2_only')
 /** The processes that serve a request of a test. */
 export const SERVING_PROCESSES = THROUGH === undefined ? 1 : 2
-/** A change holds at once in the process that made it, in the others within a second (docs/concepts/architecture.md). */
+/** A change holds immediately in the process that made it, elsewhere within a second (docs/concepts/architecture.md). */
 export async function known(what: string, holds: () => Promise<boolean>): Promise<void> {
   if (THROUGH !== undefined) return until(what, holds)
-  if (!(await holds())) throw new Error(`${what}: not at once`)
+  if (!(await holds())) throw new Error(`${what}: not immediately`)
 }
 
 /**
@@ -112,7 +112,7 @@ export async function throughProxy(
         })
       : await ownFleet(environment, onLog, host)
   note({})
-  let beside: Promise<TestService> | undefined
+  let peer: Promise<TestService> | undefined
   const service = {
     // A message to an actor goes to one more process of the deployment.
     ref: (actor: never) =>
@@ -120,7 +120,7 @@ export async function throughProxy(
         {},
         {
           get: (_, message: string) => async (input: unknown) => {
-            const { service: own } = await (beside ??= startBeside(running))
+            const { service: own } = await (peer ??= startBeside(running))
             const target = own.ref(actor) as Readonly<Record<string, (input: unknown) => unknown>>
             return target[message]!(input)
           },
@@ -132,7 +132,7 @@ export async function throughProxy(
     service: partOf<Service>('service', service),
     engine: undefined,
     async end() {
-      await (await beside)?.end()
+      await (await peer)?.end()
       await fleet.end()
     },
   }

@@ -30,7 +30,7 @@ export async function walkGallery(scene: Scene, window: Window, see: See): Promi
   const { token } = workspace
   const users = '/api/v1/tenant-users'
   await api.call('POST', users, { token, json: { email: ada, display_name: 'Ada Moreno' } })
-  // A tenant can set passwords only for users of its own domains.
+  // A tenant can set passwords only for users of its domains.
   await ownDomain(api, workspace, bob)
   const json = { email: bob, display_name: 'Bob Carter', password: PASSWORD }
   await api.call('POST', users, { token, json })

@@ -1,4 +1,4 @@
-/** Proof of work as an agent does it. Flows load this module alone: that of the actors costs more than most tests. */
+/** Proof of work as an agent does it. Flows load this module alone: the actors' module costs more than most tests. */
 import { judgeWork } from '../../../actors/agents/proof-of-work/work.js'
 
 /** The smallest nonce that solves the puzzle, or the smallest that does not. */

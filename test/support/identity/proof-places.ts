@@ -32,7 +32,7 @@ export const PLACES: Readonly<Record<string, readonly string[]>> = {
   'actors/identity/sign-in/ways/mail.ts proveMailbox': ['code', 'link'],
   'actors/identity/sign-in/operators/invite-letter.ts insertAccount': [
     'an operator invite',
-    'an operator invite at once',
+    'an immediate operator invite',
   ],
   'actors/identity/sign-in/operators/invite-letter.ts proveMailbox': ['an operator invite'],
   'actors/identity/sign-in/operators/invite-letter.ts setFirstPassword': ['an operator invite'],

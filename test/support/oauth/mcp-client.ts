@@ -48,7 +48,7 @@ type Tokens = Awaited<ReturnType<Parameters<typeof authOfV1>[0]['tokens']>>
 export const SDKS = { 'SDK 1': authOfV1, 'SDK 2': authOfV2 } as const
 export type SdkName = keyof typeof SDKS
 
-/** A client that keeps its registration and tokens in memory. Its user signs in with a browser of their own. */
+/** A client that keeps its registration and tokens in memory. Its user signs in with a browser. */
 export function mcpClient(
   running: TestService,
   sdk: SdkName,

@@ -87,7 +87,7 @@ export class McpClientState {
       redirect_uris: [this.redirectUrl],
       ...this.#metadata,
     }
-    // Each SDK has a type of its own for the same metadata.
+    // Each SDK has another type for the same metadata.
     return metadata as never
   }
   state = () => 'state-of-the-client'

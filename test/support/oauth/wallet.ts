@@ -1,4 +1,4 @@
-/** A wallet of our own for tests, which can send every wrong request, and a tenant that issues credentials. */
+/** A wallet for tests, which can send every wrong request, and a tenant that issues credentials. */
 import { inflateSync } from 'node:zlib'
 import { exportJWK, generateKeyPair, type JWK, SignJWT } from 'jose'
 import type { Answer, Api, Json, Workspace } from '../api.js'

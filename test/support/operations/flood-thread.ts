@@ -1,5 +1,5 @@
 /**
- * Sends a flood from a thread of its own, so that it costs the flooded service nothing. An open
+ * Sends a flood from a separate thread, so that it costs the flooded service nothing. An open
  * loop: a due request uses an idle connection or a new one. At the connection limit it replaces the
  * connection that has waited longest, because an attacker does not wait for responses.
  */

@@ -85,7 +85,7 @@ export function lettersOf(more: Letters['more']): Omit<Letters, 'environment'> {
   }
 }
 
-/** The path of our own link in a message. */
+/** The path of the service's link in a message. */
 export function pathIn({ text }: Received, start: string): string {
   const [, path] = new RegExp(`https?://[^/\\s]+(${start}\\S*)`).exec(text) ?? []
   if (path === undefined) throw new Error(`no ${start} in: ${text}`)

@@ -19,7 +19,7 @@ export interface MailServer extends Letters {
 }
 
 export type MailServerOptions = {
-  /** Offers STARTTLS with a certificate of its own. */
+  /** Offers STARTTLS with its own certificate. */
   readonly starttls?: boolean
   /** Requires this account. */
   readonly account?: { readonly user: string; readonly pass: string }

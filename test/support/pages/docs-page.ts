@@ -141,7 +141,7 @@ export function docsPage(t: ExecutionContext, name: string): DocsPage {
 
 /**
  * A test of `sh` blocks; skipped, and saying so, where a command that they use is not installed. One after the other: each
- * starts a service with a durable database of its own.
+ * starts a service with its own durable database.
  */
 export function testCommands(title: string, body: (t: ExecutionContext) => Promise<void>): void {
   const absent = COMMANDS.filter((name) => program(name) === undefined)

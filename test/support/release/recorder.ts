@@ -1,6 +1,6 @@
 /**
  * A preload (`node --import`) that writes what a process sends to PostgreSQL to the file `RECORD_SQL`, a line for each
- * committed transaction. It stands below the queries of pg, because the service sends messages of its own too.
+ * committed transaction. It stands below the queries of pg, because the service also sends its own messages.
  */
 import { appendFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

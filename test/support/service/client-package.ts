@@ -14,7 +14,7 @@ export interface ClientPackage {
   /** A folder in which programs find the package. */
   readonly folder: string
   readonly tarballBytes: number
-  /** Copies a folder of docs/examples beside the installed packages. */
+  /** Copies a folder of docs/examples next to the installed packages. */
   example(name: string): string
   remove(): void
 }

@@ -13,7 +13,7 @@ export interface ProtectedApi {
   check(t: ExecutionContext, url: string): Promise<void>
 }
 
-/** An application of a fresh workspace, whose audience is that of the API. */
+/** An application of a fresh workspace, whose audience is the API. */
 export async function protectedApi(api: Api): Promise<ProtectedApi> {
   const own = await api.workspace()
   const other = await api.workspace('Other')

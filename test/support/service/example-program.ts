@@ -1,4 +1,4 @@
-/** A program of docs/examples as a process of its own. */
+/** A program of docs/examples as a separate process. */
 import { spawn } from 'node:child_process'
 import { once } from 'node:events'
 import { createInterface } from 'node:readline'

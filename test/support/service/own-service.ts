@@ -1,4 +1,4 @@
-/** A whole service in the process of a test, on a database of its own. */
+/** A whole service in the process of a test, on its own database. */
 import { startService } from '../../../runtime/startup.js'
 import { createLogger } from '../../../runtime/kernel/log.js'
 import { everywhere, type Found } from './canaries.js'
@@ -18,19 +18,19 @@ import { trust } from './trust.js'
  * database. All others share services of the runner: `testService()`.
  */
 export async function ownService(options: TestServiceOptions = {}): Promise<TestService> {
-  const { transport = DEFAULT_TRANSPORT, host = 'localhost', beside } = options
+  const { transport = DEFAULT_TRANSPORT, host = 'localhost', peerOf } = options
   watchContract()
-  const db = beside?.db ?? (await freshDatabase())
+  const db = peerOf?.db ?? (await freshDatabase())
   const engine =
-    beside?.engine ?? (IS_HOSTILE ? await hostileEngine(db, 'table', await freePort()) : undefined)
+    peerOf?.engine ?? (IS_HOSTILE ? await hostileEngine(db, 'table', await freePort()) : undefined)
   const port = await freePort()
-  const kms = beside?.kms ?? (await testKms())
+  const kms = peerOf?.kms ?? (await testKms())
   const certificate: Certificate | undefined =
     transport === 'plain_http' ? undefined : (shared ??= makeCertificate())
   if (certificate) trust(certificate.pem)
   const scheme = certificate ? 'https' : 'http'
   const baseUrl = `${scheme}://${host}:${port}`
-  const issuer = beside?.issuer ?? baseUrl
+  const issuer = peerOf?.issuer ?? baseUrl
   const leaks: Found[] = []
   const logged = (line: string) => {
     if (process.env['TEST_LOG']) process.stdout.write(line)
@@ -52,7 +52,7 @@ export async function ownService(options: TestServiceOptions = {}): Promise<Test
       SVC_SERVER__TRANSPORT: transport,
       SVC_OIDC__ISSUER_URL: issuer,
       ...kms.environment,
-      ...beside?.processEnvironment,
+      ...peerOf?.processEnvironment,
       ...(THREADS === undefined || certificate
         ? {}
         : { SVC_SERVER__GATEWAY_THREADS: THREADS, SVC_SERVER__HTTP1_PARSER: 'uwebsockets' }),
@@ -66,7 +66,7 @@ export async function ownService(options: TestServiceOptions = {}): Promise<Test
     },
   }).catch(async (error: unknown) => {
     // A refused start also cleans up: the test file could not end otherwise.
-    if (beside === undefined) {
+    if (peerOf === undefined) {
       await engine?.stop()
       await kms.end()
       await db.drop()
@@ -83,7 +83,7 @@ export async function ownService(options: TestServiceOptions = {}): Promise<Test
     ca: certificate?.pem,
     async end() {
       await service.stop()
-      if (beside === undefined) {
+      if (peerOf === undefined) {
         await engine?.stop()
         await kms.end()
         await db.drop()

@@ -17,7 +17,7 @@ export interface PopulatedService {
   close(): Promise<void>
 }
 
-/** Starts it with these settings in addition to those of a populated tenant. */
+/** Starts it with these settings in addition to the settings of a populated tenant. */
 export async function startPopulatedService(
   environment: Readonly<Record<string, string>> = {},
 ): Promise<PopulatedService> {

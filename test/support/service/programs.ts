@@ -7,7 +7,7 @@ export { program } from './program.js'
 
 /**
  * A test that needs a program. Without the program it is skipped under a title that says so, which
- * the summary of the run shows. Those of a file run one after another: each has processes of its own.
+ * the summary of the run shows. Programs of a file run one after another: each has its own processes.
  *
  * @param probe arguments with which the program succeeds where it has the libraries that the test needs.
  */

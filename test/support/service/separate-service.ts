@@ -1,5 +1,5 @@
 /**
- * A service in a process of its own, with its own database: for tests of its whole output and
+ * A service in a separate process, with its own database: for tests of its whole output and
  * memory, which must not contain the test.
  */
 import { type ChildProcess, spawn } from 'node:child_process'
@@ -33,7 +33,7 @@ export interface SeparateService {
 export async function separateService(
   environment: Readonly<Record<string, string>>,
 ): Promise<SeparateService> {
-  notThrough('it reads the memory of a process of its own')
+  notThrough('it reads the memory of its own process')
   const db = await freshDatabase()
   const kms = await testKms()
   const folder = mkdtempSync(join(tmpdir(), 'svc-separate-'))

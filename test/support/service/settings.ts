@@ -26,7 +26,7 @@ export interface TestService {
   readonly secondUrl?: string | undefined
   /** Equal to `baseUrl`, except for a second service, which shares the first one's issuer. */
   readonly issuer: string
-  /** SVC_ variables that every process of the deployment has, besides those of the database and of the kms. */
+  /** SVC_ variables that every process of the deployment has, besides variables of the database and of the kms. */
   readonly processEnvironment?: Readonly<Record<string, string>> | undefined
   /** PEM of a CA, to be trusted by TLS clients. Undefined for plain_http. */
   readonly ca: string | undefined
@@ -48,10 +48,10 @@ export interface TestServiceOptions {
   readonly isShared?: boolean | undefined
   /** For the count of starts: the profile. Default: the test file. */
   readonly by?: string | undefined
-  /** The runner starts a second process beside it. */
+  /** The runner starts a second process. */
   readonly isPair?: boolean | undefined
-  /** Another service, whose database this one shares. */
-  readonly beside?: TestService | undefined
+  /** The first process of a deployment: this one shares its database. */
+  readonly peerOf?: TestService | undefined
 }
 
 /**

@@ -7,7 +7,7 @@ export type StartedKind = (typeof STARTED_KINDS)[number]
 /**
  * Call it in the one place that starts a thing of this kind.
  *
- * @param by a profile of services that files share, or a test file. Default: that of this process.
+ * @param by a profile of services that files share, or a test file. Default: the test file of this process.
  */
 export function countStart(kind: StartedKind, by = process.env['TEST_FILE'] ?? 'the runner'): void {
   const path = process.env['TEST_STARTED']

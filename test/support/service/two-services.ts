@@ -8,7 +8,7 @@ import { sharedPair, testService, type TestService } from '../service.js'
 
 export type TwoServices = { first: Api; second: Api; end(): Promise<void> }
 
-/** With settings of their own. */
+/** With special settings. */
 export async function twoServices(
   more: Readonly<Record<string, string>> = {},
 ): Promise<TwoServices> {
@@ -17,7 +17,7 @@ export async function twoServices(
     return both(one, { ...one, baseUrl: one.secondUrl, end: () => Promise.resolve() })
   }
   const environment = { ...more, SVC_OIDC__ISSUER_URL: one.baseUrl }
-  return both(one, await testService({ beside: one, environment }))
+  return both(one, await testService({ peerOf: one, environment }))
 }
 
 /** The pair of a profile, which other test files use too. */

@@ -138,7 +138,7 @@ export async function everyStatement(): Promise<readonly Statement[]> {
 
 type Run = (...given: unknown[]) => unknown
 
-/** A function, or those of the table of an entity. */
+/** A function, or the functions of an entity's table. */
 function functionsOf(exported: unknown): readonly Run[] {
   if (typeof exported === 'function') return [exported as Run]
   const members = typeof exported === 'object' && exported !== null ? Object.values(exported) : []

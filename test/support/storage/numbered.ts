@@ -1,4 +1,4 @@
-/** Numbers all recorded events, so that a test can read the tables of events at once. The service does it within milliseconds. */
+/** Numbers all recorded events, so that a test can read the tables of events immediately. The service does it within milliseconds. */
 import { hasMore, numberWaiting } from '../../../storage/platform/event-numbers.js'
 import type { Database } from '../../../storage/platform/sql.js'
 

@@ -27,7 +27,7 @@ export interface OwnPostgresOptions {
   readonly within?: string
   /** For a server that is to survive a crash. */
   readonly durable?: boolean
-  /** Variables of its process, such as those of a clock. */
+  /** Variables of its process, such as variables of a clock. */
   readonly environment?: Readonly<Record<string, string>>
 }
 

@@ -1,5 +1,5 @@
 /**
- * A small disk, which a test fills: a tmpfs. Mounting needs the right of root that a network of its own needs too
+ * A small disk, which a test fills: a tmpfs. Mounting needs the right of root that a separate network needs too
  * (production.long.test.ts).
  */
 import { execFileSync } from 'node:child_process'

@@ -62,7 +62,7 @@ export async function egressHouse(options: TestServiceOptions = {}): Promise<Egr
 export async function egressPair(): Promise<readonly [EgressHouse, EgressHouse]> {
   const first = await houseOf({}, () => sharedService('egress', { isPair: true }))
   const { secondUrl: baseUrl, ...running } = first.running
-  if (baseUrl === undefined) return [first, await egressHouse({ beside: first.running })]
+  if (baseUrl === undefined) return [first, await egressHouse({ peerOf: first.running })]
   const end = () => Promise.resolve()
   return [first, await houseOf({}, () => Promise.resolve({ ...running, baseUrl, end }))]
 }

@@ -1,4 +1,4 @@
-/** Tenants that cost nothing and together hold what they get of all shared resources, and a tenant beside them. */
+/** Tenants that cost nothing and together hold what they get of all shared resources, and another tenant. */
 import { once } from 'node:events'
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'
 import type { ServerResponse } from 'node:http'
@@ -34,7 +34,7 @@ const TRIES = 3
 const TRY_EVERY_MS = 200
 
 /**
- * The tenant beside a group of others calls through the proxy, takes tokens and introspects: at most one of a hundred
+ * The other tenant calls through the proxy, takes tokens and introspects: at most one of a hundred
  * calls is refused, and three tries are enough for each.
  */
 export async function besideGroup(t: ExecutionContext, tenants: number): Promise<void> {
@@ -72,7 +72,7 @@ export async function besideGroup(t: ExecutionContext, tenants: number): Promise
   t.is((await api.get('/health/ready')).status, 200)
 }
 
-/** A service in a process of its own: thousands of calls keep this one busy. */
+/** A service in a separate process: thousands of calls keep this one busy. */
 async function stage() {
   const dns = await startDns()
   dns.silentBelow = '.slow.test'

@@ -24,7 +24,7 @@ export interface TokenUpstream {
   readonly tokenRequests: readonly TokenRequest[]
   /** The next responses; null to issue tokens. */
   answer(reply: ((request: TokenRequest) => TokenReply | Promise<TokenReply>) | null): void
-  /** Members that override those of issued tokens. */
+  /** Members that override the members of issued tokens. */
   adorn(members: Readonly<Record<string, unknown>>): void
   close(): Promise<void>
 }

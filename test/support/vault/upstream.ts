@@ -29,7 +29,7 @@ export type UpstreamHouseOptions = {
   /** PEM of further providers. */
   readonly trusted?: readonly string[]
   readonly transport?: 'plain_http'
-  /** For a browser with both services: each has cookies of its own. */
+  /** For a browser with both services: each has its own cookies. */
   readonly homeHost?: '127.0.0.1'
 }
 

@@ -128,7 +128,7 @@ test('a taken name gets a unique slug', async (t) => {
   t.regex(second.tenant.slug, /^twin-sandbox-[0-9a-f]{8}$/)
 })
 
-test('the sandbox is found by its slug at once', async (t) => {
+test('the sandbox is found by its slug immediately', async (t) => {
   const { tenant } = await workspace(resources)
   const resolved = await resources.tenants.resolve({ tenantSlug: tenant.slug })
   t.like(resolved, { tag: 'resolved', tenant: { id: tenant.id, admitAgents: true } })

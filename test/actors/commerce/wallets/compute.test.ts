@@ -1,4 +1,4 @@
-/** Signatures of wallets, compared with those of a public library. */
+/** Signatures of wallets, compared with a public library's. */
 import { randomBytes } from 'node:crypto'
 import test from 'ava'
 import { bytesToHex } from 'viem'
@@ -21,7 +21,7 @@ function keyPair() {
   return { key: () => key.slice(), account: privateKeyToAccount(bytesToHex(key)) }
 }
 
-test('addresses are those of the library, in EIP-55 form', (t) => {
+test('addresses equal those from the library, in EIP-55 form', (t) => {
   for (let round = 0; round < ROUNDS; round += 1) {
     const { key, account } = keyPair()
     t.is(addressOf({ key: key() }), account.address)

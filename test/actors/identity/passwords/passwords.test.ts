@@ -132,9 +132,9 @@ test('an unknown user costs the same work as a known one, and never matches', as
   t.deepEqual(await ask('verify', { phc: 'not a hash', password: 'wrong' }), { tag: 'mismatch' })
   t.is(verified.length, 3)
   t.is(verified[0], phc)
-  for (const nobody of verified.slice(1)) {
-    t.deepEqual(costOf(nobody), costOf(phc))
-    t.is(nobody.length, phc.length)
+  for (const unknown of verified.slice(1)) {
+    t.deepEqual(costOf(unknown), costOf(phc))
+    t.is(unknown.length, phc.length)
   }
 })
 

@@ -54,7 +54,7 @@ test.serial('a token is verified with nothing but the discovery document', async
   t.is(payload.sub, app.clientId)
 })
 
-test.serial('the lists are those of the token endpoint, without disabled features', async (t) => {
+test.serial('the lists match the token endpoint, without disabled features', async (t) => {
   const metadata = await document('oauth-authorization-server')
   t.deepEqual(metadata['grant_types_supported'], [...GRANT_TYPES])
   t.deepEqual(metadata['token_endpoint_auth_methods_supported'], [...CLIENT_AUTH_METHODS])

@@ -137,7 +137,7 @@ test('a requested rotation is too early while verifiers may not have the next ke
   t.is(planRotation(rows, now, { algorithm: 'EdDSA', compromised: false }).tag, 'plan')
 })
 
-test('a compromised key is removed at once, with or without a known successor', (t) => {
+test('a compromised key is removed immediately, with or without a known successor', (t) => {
   const rows = [
     row('current', 'ES256', { state: 'current' }),
     row('next', 'ES256', { state: 'next', createdAt: before(1) }),

@@ -57,7 +57,7 @@ test.serial('a token for an application only is not valid at our own API', async
 })
 
 test.serial(
-  'a suspension is effective at once in its process, and within a second in others',
+  'a suspension is effective immediately in its process, and within a second in others',
   async (t) => {
     const agent = await fixture.agent(tenantId)
     const { accessToken } = await fixture.login(tenantId, agent)

@@ -143,7 +143,7 @@ const matrix: [
     'invalid_client',
   ],
   [
-    'two ways at once',
+    'two methods in one request',
     (app) => ({ authorization: app.authorization, fields: { client_secret: app.secret } }),
     'invalid_request',
   ],
@@ -330,17 +330,20 @@ test.serial('a token has the requested audience, if the tenant knows it', async 
   t.like(await audienceOf({ audience: foreign.audience }), { error: 'invalid_target' })
 })
 
-test.serial('disabled applications and those of suspended tenants get no token', async (t) => {
-  const own = await fixture.tenant('suspended')
-  const app = await fixture.application(own)
-  t.is((await fixture.tokens.issueToken(request(GRANT, app))).tag, 'issued')
-  await fixture.sql(`update tenants set status = 'suspended' where id = $1`, [own])
-  fixture.clock.advance(1000)
-  t.like(await fixture.tokens.issueToken(request(GRANT, app)), { error: 'invalid_client' })
-  const disabled = await fixture.application(tenantId)
-  await fixture.sql(`update applications set status = 'disabled' where id = $1`, [disabled.id])
-  t.like(await fixture.tokens.issueToken(request(GRANT, disabled)), { error: 'invalid_client' })
-})
+test.serial(
+  'disabled applications and applications of suspended tenants get no token',
+  async (t) => {
+    const own = await fixture.tenant('suspended')
+    const app = await fixture.application(own)
+    t.is((await fixture.tokens.issueToken(request(GRANT, app))).tag, 'issued')
+    await fixture.sql(`update tenants set status = 'suspended' where id = $1`, [own])
+    fixture.clock.advance(1000)
+    t.like(await fixture.tokens.issueToken(request(GRANT, app)), { error: 'invalid_client' })
+    const disabled = await fixture.application(tenantId)
+    await fixture.sql(`update applications set status = 'disabled' where id = $1`, [disabled.id])
+    t.like(await fixture.tokens.issueToken(request(GRANT, disabled)), { error: 'invalid_client' })
+  },
+)
 
 test.serial('an application with bound tokens needs a DPoP proof', async (t) => {
   const app = await fixture.application(tenantId, { dpopBoundAccessTokens: true })

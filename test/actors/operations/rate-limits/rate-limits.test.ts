@@ -11,7 +11,7 @@ import { silentLogger } from '../../../../runtime/kernel/log.js'
 
 const START = new Date('2030-01-01T00:00:00Z')
 
-/** The coordination port over a map. The drivers have a conformance suite of their own. */
+/** The coordination port over a map. The drivers have a separate conformance suite. */
 function counts() {
   const used = new Map<string, number>()
   let dead = false

@@ -131,15 +131,15 @@ test('changes that are won share a commit too, and each wins only in its tenant'
       event: events.get(tenantId)!,
     })
   const taken = [one, two, none].map(take)
-  const beside = event(none)
-  const written = commits.write(none, { events: [beside] })
+  const other = event(none)
+  const written = commits.write(none, { events: [other] })
   release()
   t.deepEqual(await Promise.all(taken), [true, true, false])
   await written
   t.is(shared.length, 1)
   t.deepEqual(await told(one), [events.get(one)!.id])
   t.deepEqual(await told(two), [events.get(two)!.id])
-  t.deepEqual(await told(none), [beside.id])
+  t.deepEqual(await told(none), [other.id])
 })
 
 test('row-level security limits each part to its tenant, and the common part to new events', async (t) => {

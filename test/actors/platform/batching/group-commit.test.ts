@@ -151,13 +151,13 @@ test('a statement decides the changes of a commit and records the events of thos
   await written
   t.deepEqual(await Promise.all(decided), [false, true, false])
   t.is(await applied, 'applied')
-  t.true(await later, 'also beside a change with statements of its own')
+  t.true(await later, 'also with a change that has its own statements')
   t.is(transactions(), 2)
   const now = (await told(tenantId)).filter((id) => !before.includes(id))
   t.deepEqual(now.toSorted(), [certain.id, events[1]!.id, events[3]!.id].toSorted())
 })
 
-test('few changes wait for the running commit, many start the next one at once', async (t) => {
+test('few changes wait for the running commit, many start the next one immediately', async (t) => {
   const tenantId = await fixture.tenant('next')
   const before = (await told(tenantId)).length
   const { watched, release, transactions } = counted(fixture.database)
@@ -175,7 +175,7 @@ test('few changes wait for the running commit, many start the next one at once',
   t.is(transactions(), 2)
   written.push(...write(50))
   await context()
-  t.is(transactions(), 2, 'no third beside the two')
+  t.is(transactions(), 2, 'no third transaction')
   release()
   await Promise.all(written)
   t.is((await told(tenantId)).length - before, 61)

@@ -73,7 +73,7 @@ test('EOF is deferred until the paused parser resumes', async (t) => {
   socket.destroy()
 })
 
-test('EOF is delivered at once to a reader that is not paused', async (t) => {
+test('EOF is delivered immediately to a reader that is not paused', async (t) => {
   const socket = new Socket()
   deferEof(socket)
   socket.push('body')

@@ -126,7 +126,7 @@ test('a public address of this machine is refused', async (t) => {
   }
 })
 
-test('the addresses of the interfaces are those of this machine, mapped or not', (t) => {
+test('the addresses of the interfaces belong to this machine, mapped or not', (t) => {
   const addresses = Object.values(networkInterfaces()).flatMap((each) => each ?? [])
   t.true(addresses.length > 0)
   for (const { address, family } of addresses) {

@@ -5,7 +5,7 @@ import { sitePlaces } from '../../../../actors/platform/outbound-http/site-place
 const BUSY = 'busy'
 const silent = () => new Promise<string>(() => undefined)
 
-test('a silent site holds half of the places, whatever its names, and others fail at once', async (t) => {
+test('a silent site holds half of the places, whatever its names, and others fail immediately', async (t) => {
   const places = sitePlaces('test')
   const fetches = Array.from({ length: 100 }, (_, nth) =>
     places(new URL(`https://n${nth}.evil.example/`), BUSY, silent),

@@ -127,7 +127,7 @@ test('calls beyond the stream limit use another connection', async (t) => {
   const long = await Promise.all(
     Array.from({ length: 10 }, () => call('/long', { limits: LIMITS })),
   )
-  t.true(most <= 3, `${most} at once`)
+  t.true(most <= 3, `${most} concurrent streams`)
   t.true(seen.sessions >= 4, `${seen.sessions} connections`)
   for (const end of release) end()
   for (const { body, ended } of long) {
@@ -152,8 +152,8 @@ test('after GOAWAY a connection takes no new calls, and running ones complete', 
     session.close()
     // The client answers in order, so it knows of the GOAWAY then.
     await new Promise((resolve) => session.ping(resolve))
-    const beside = [await call('/', { limits: LIMITS }), await call('/', { limits: LIMITS })]
-    for (const { body } of beside) t.is(await bytesOf(body), 8)
+    const others = [await call('/', { limits: LIMITS }), await call('/', { limits: LIMITS })]
+    for (const { body } of others) t.is(await bytesOf(body), 8)
     t.true(seen.sessions <= before + 1, 'two at most, one of them on its way out')
     for (const stream of held.splice(0)) stream.end('rest')
     for (const { body, ended } of running) {

@@ -29,7 +29,7 @@ const INTERIM = [
 ]
 for (const [at, interim] of INTERIM.entries())
   for (const byByte of [false, true])
-    test(`interim responses ${at} ${byByte ? 'byte by byte' : 'at once'} are skipped`, async (t) => {
+    test(`interim responses ${at} ${byByte ? 'byte by byte' : 'in one piece'} are skipped`, async (t) => {
       let connections = 0
       const server = createServer({ cert: UPSTREAM_CERT, key: UPSTREAM_KEY }, (socket) => {
         connections += 1

@@ -284,7 +284,7 @@ function requestOf(tenantId: string): ProxyRequest {
   }
 }
 
-test('a call that waits for a token gives its place up at once', async (t) => {
+test('a call that waits for a token gives its place up immediately', async (t) => {
   const calls = new FairShare({
     resource: 'egress_calls',
     total: 2,
@@ -381,7 +381,7 @@ const authority = { kind: 'grant', id: 'g' } as const
 const blockAt = (nowMs: number, limits: BlockLimits | null = null, held = NOTHING) =>
   new Block({ id: 'b', credentialId: 'c', authority, callsMax: 4, nowMs, limits, held })
 
-test('what is known expires within a second, and at once when a change is announced', (t) => {
+test('what is known expires within a second, and immediately when a change is announced', (t) => {
   const callers = new KnownCallers()
   const caller = callerAt(callers, 0, blockAt(0))
   t.true(callers.isFresh(caller, 0))

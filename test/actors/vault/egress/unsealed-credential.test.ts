@@ -57,7 +57,7 @@ test('calls of one second share an unsealed credential, which is wiped then', as
   t.is(one!.injection.header, null)
 })
 
-test('a change wipes a secret without calls at once, and others when their last call ends', async (t) => {
+test('a change wipes a secret without calls immediately, and others when their last call ends', async (t) => {
   const { credentialCache, row } = stage()
   const idle = await credentialCache.unseal(TENANT, row('idle'))
   const { encodings } = idle

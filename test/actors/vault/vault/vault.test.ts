@@ -154,7 +154,7 @@ test.serial('the list contains active grants to the agent and its delegation', a
   t.deepEqual(await seen(delegated(tenantId, 'helper')), set('agent', 'expired', 'revoked'))
   t.deepEqual(await seen(delegated(tenantId, 'unknown-agent', 'deleg')), set('delegation'))
   t.deepEqual(await seen(delegated(tenantId, 'unknown-agent')), [])
-  // The person of the delegation has no grant of their own.
+  // The person of the delegation has no grant.
   const human = { subject: 'human', subjectType: 'human', scopes: ['vault:list'] } as const
   t.deepEqual(await seen(principal(tenantId, human)), [])
 

@@ -200,7 +200,7 @@ function opened(ids: string[] = [], isFull = false) {
   return { order, queue: new DueQueue(order, ids.map(due), isFull, 0) }
 }
 
-test('created deliveries follow those of the read', (t) => {
+test('created deliveries follow the deliveries that were read', (t) => {
   const { order, queue } = opened(['a'])
   queue.add([due('b'), due('c')], order.next(), 0)
   t.is(queue.size, 3)

@@ -39,7 +39,7 @@ const own = (tenantSlug: string, email: string, password = PASSWORD) => {
   return signIn(browser, { tenantSlug, email, password }).finally(() => browser.close())
 }
 
-test('a sandbox gets an account of its own for a reserved name that another one was first with', async (t) => {
+test('a sandbox gets a separate account for a reserved name that another one used first', async (t) => {
   const [one, two] = [await api.workspace(), await api.workspace()]
   const email = `Ada.${one.tenantId}@example.com`
   const first = await add(one.token, email, 'the password of one')

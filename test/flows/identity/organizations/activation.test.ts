@@ -39,7 +39,7 @@ async function soon(t: ExecutionContext, status: number, ask: () => Promise<{ st
   t.is(found, status)
 }
 
-test('activation ends everything the bootstrap issued, in every process at once', async (t) => {
+test('activation ends everything the bootstrap issued, in every process immediately', async (t) => {
   const { made, token } = await owned()
   const fixture: Human = { tenantSlug: made.tenantSlug, email: made.email, password: made.password }
   const lender = await present(api, fixture)

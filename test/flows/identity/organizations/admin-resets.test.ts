@@ -92,7 +92,7 @@ const join = (workspace: Workspace, { email }: Human, status = 'active', roles: 
     ${roles}, now(), now()
     from accounts where email = ${email}`
 
-test('a reset password stops working at once, sessions end, and a link in a mail sets a new one', async (t) => {
+test('a reset password stops working immediately, sessions end, and a link in a mail sets a new one', async (t) => {
   const { workspace, user, token, id } = await scene(t)
   const own = await ownToken(api, workspace, user, 'openid')
   const { token: delegated } = await delegate(api, workspace.token, user)

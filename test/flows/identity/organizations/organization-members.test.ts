@@ -65,7 +65,7 @@ test('agents are listed, added, changed and removed, each with its event', async
   )
   await api.post(path, operator, { agent_id: other.agentId, role: 'member' }).gives(409)
 
-  // The new role applies at once, and what the old one granted ends.
+  // The new role applies immediately, and what the old one granted ends.
   const { tenantId } = workspace
   const inTenant = await api.login(other.key, { agent_id: other.agentId, tenant_id: tenantId })
   const token = String(inTenant.body['access_token'])

@@ -299,7 +299,7 @@ test.serial(
     for (const path of [`/api/v1/tenants/${workspace.tenantId}`, organizationPath]) {
       const { ended } = await made.stream(made.agentToken)
       t.is((await change(path, 'suspend'))['status'], 'suspended')
-      t.false(await works(first, made.agentToken), 'the process that suspends refuses at once')
+      t.false(await works(first, made.agentToken), 'the process that suspends refuses immediately')
       await until(
         t,
         'the other process refuses',

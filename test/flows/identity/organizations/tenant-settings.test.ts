@@ -72,7 +72,7 @@ test('links of the branding are at the end of each page', async (t) => {
   t.is((await patch(token, { branding: { links: six } })).status, 400)
 })
 
-test('a setting applies in every process at once', async (t) => {
+test('a setting applies in every process immediately', async (t) => {
   const { token, tenantId, body } = await api.workspace()
   const issuer = api.at.baseUrl
   const direct = (at: Api) => {

@@ -223,7 +223,7 @@ test('a token gives no role beyond its own, and protects owners', async (t) => {
   t.deepEqual(both.map(({ status }) => status).toSorted(), [200, 409])
 })
 
-test('active false ends the sessions and tokens of the user at once', async (t) => {
+test('active false ends the sessions and tokens of the user immediately', async (t) => {
   const own = await openDirectory(api)
   const human = fixtureOf(own.workspace)
   const browser = openBrowser(running)

@@ -64,7 +64,7 @@ test.after.always(() => Promise.all([provider.close(), mail.close()]))
 
 const DEPLOYMENT = { id: 'oidc', at: provider }
 let count = 0
-/** A mailbox at a domain of its own. */
+/** A mailbox at a separate domain. */
 const mailbox = () => `ada@corp-${(count += 1)}.works`
 
 const browserOf = () => openBrowser(running)
@@ -351,7 +351,7 @@ const ownMailbox: Attack = async (t) => {
   const { body } = await api.get(`${USERS}?email=${squatted.email}`, squatted.token)
   const [{ id }] = body as unknown as [{ id: string }]
   const path = `/api/v1/sandbox/fixture-users/${id}/rotate-password`
-  t.is((await api.post(path, squatted.token)).status, 404, 'fixtures have mailboxes of their own')
+  t.is((await api.post(path, squatted.token)).status, 404, 'fixtures have their own mailboxes')
 }
 
 const letterElsewhere: Attack = async (t) => {
@@ -426,7 +426,7 @@ const operatorInvite: Attack = async (t) => {
     t.is((await signIn(browserOf(), { ...made, email, password })).status, 200)
 }
 
-/** Under a reserved name the tenant gets an account of its own. The squatter's account is not touched. */
+/** Under a reserved name the tenant gets a separate account. The squatter's account is not touched. */
 const operatorInviteAtOnce: Attack = async (t) => {
   const email = `ada-${(count += 1)}@harbour.test`
   const { token } = await api.workspace()
@@ -480,7 +480,7 @@ const ATTACKS: Readonly<Record<string, Attack>> = {
   'a guest claims the address': guestClaims,
   'a password for a fixture user': ownMailbox,
   'an operator invite': operatorInvite,
-  'an operator invite at once': operatorInviteAtOnce,
+  'an immediate operator invite': operatorInviteAtOnce,
 }
 
 test('every place that adds a sign-in method or verifies an address has its attack', (t) => {

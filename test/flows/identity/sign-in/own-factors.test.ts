@@ -16,7 +16,7 @@ import { loginCodes } from '../../../support/identity/totp.js'
 
 const TOTP = '/auth/account/totp'
 const CODES = '/auth/account/recovery-codes'
-const [running, beside] = await sharedPair('people')
+const [running, peer] = await sharedPair('people')
 const passkeyWorkspace = async (): Promise<PasskeyWorkspace> => ({
   running,
   workspace: await bootstrapped(running),
@@ -55,7 +55,7 @@ test('a user with only a passkey adds an authenticator app after using the passk
   const enrolled = (await eventsOf(of, 'auth.mfa.verify')).filter((one) => one['method'] === 'totp')
   t.is(enrolled.length, 1)
   const after = await browser.get('/auth/account')
-  t.deepEqual(dataIn(after.html, 'recovery-codes-left'), ['10'], 'those of the passkey stay')
+  t.deepEqual(dataIn(after.html, 'recovery-codes-left'), ['10'], 'the codes of the passkey stay')
   t.is((await browser.get(`${TOTP}/new`)).location, '/auth/account')
 
   // It is now a second factor after the password, like the passkey and the codes.
@@ -153,7 +153,7 @@ test('new recovery codes invalidate the old ones, and need the second factor', a
 test('of recovery codes renewed concurrently by two processes, one set is valid', async (t) => {
   const { workspace } = await passkeyWorkspace()
   const here = await enrolledBrowser(running, workspace)
-  const there = openBrowser(beside)
+  const there = openBrowser(peer)
   const second = await there.follow(await signIn(there, workspace))
   await there.submit(second, { code: here.codes.next() }, '/auth/mfa')
   for (let round = 0; round < 10; round += 1) {

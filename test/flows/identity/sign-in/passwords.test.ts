@@ -125,7 +125,7 @@ async function endedWith(
     device_code: waiting.deviceCode,
   })
   t.is(late.body['error'], 'access_denied', 'an approval that was not fetched ends, too')
-  t.is((await pollDevice()).body['error'], 'access_denied', 'and that of a device')
+  t.is((await pollDevice()).body['error'], 'access_denied', 'and the device request')
   const told = await sql<{ data: Json }>(running)`
     select data from all_events where tenant_id = ${workspace.tenantId}
     and type = 'admin.delegation.revoked'`

@@ -286,7 +286,7 @@ for (const [what, pick] of [
   })
 }
 
-test('a user ends their own sessions, and never those of another user', async (t) => {
+test('a user ends their own sessions, and never sessions of another user', async (t) => {
   const [workspace, stranger] = [await fresh(), await fresh()]
   const [here, there, other] = [browsing(), browsing(), browsing()]
   const account = await here.follow(await signIn(here, workspace))

@@ -397,7 +397,7 @@ test.serial('while the host is away, live grants go on and new requests do not',
   t.is(unknown.body['error'], 'temporarily_unavailable')
 })
 
-test.serial('a hundred first uses at once are one fetch', async (t) => {
+test.serial('a hundred concurrent first uses are one fetch', async (t) => {
   const path = '/crowd.json'
   const url = `${host.origin}${path}`
   const body = JSON.stringify({ client_id: url, redirect_uris: [CLIENT_CALLBACK] })

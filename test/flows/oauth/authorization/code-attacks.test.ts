@@ -18,7 +18,7 @@ import { sharedPair } from '../../../support/service.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 import { RACERS, ROUNDS } from '../../../support/racers.js'
 
-const [running, beside] = await sharedPair('clients')
+const [running, peer] = await sharedPair('clients')
 const person = await bootstrapped(running)
 const party = await relyingParty(running, person)
 const first = await party.signedIn(person)
@@ -287,7 +287,7 @@ test.serial('of two processes that redeem a code at the same moment one succeeds
   t.timeout(120_000)
   for (let round = 0; round < ROUNDS; round += 1) {
     const form = await redeemable()
-    const answers = await Promise.all([tokenForm(form), tokenForm(form, beside)])
+    const answers = await Promise.all([tokenForm(form), tokenForm(form, peer)])
     t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400])
   }
 })
@@ -298,7 +298,7 @@ test.serial(
     t.timeout(120_000)
     const form = await redeemable()
     const answers = await Promise.all(
-      Array.from({ length: RACERS }, (_, n) => tokenForm(form, n % 2 ? running : beside)),
+      Array.from({ length: RACERS }, (_, n) => tokenForm(form, n % 2 ? running : peer)),
     )
     const won = answers.filter(({ status }) => status === 200)
     t.is(won.length, 1)

@@ -56,7 +56,7 @@ test('a user signs in and consents once, and the application gets the requested 
 
   const again = await party.journey()
   const silent = await browser.get(pathOf(again.url))
-  t.truthy(callbackOf(silent).searchParams.get('code'), 'signed in and allowed: at once')
+  t.truthy(callbackOf(silent).searchParams.get('code'), 'signed in and allowed: immediately')
   const none = await browser.get(pathOf((await party.journey({ prompt: 'none' })).url))
   t.truthy(callbackOf(none).searchParams.get('code'))
 })

@@ -21,13 +21,13 @@ import { RACERS, ROUNDS } from '../../../support/racers.js'
 const SCOPES = ['openid', 'profile', 'email', 'applications:read']
 const GRANTS = ['authorization_code', 'refresh_token', 'client_credentials']
 const mail = await sharedMail()
-const [running, beside] = await sharedPair('people')
+const [running, peer] = await sharedPair('people')
 const person = await bootstrapped(running)
 const party = await relyingParty(running, person, { scopes: SCOPES, grantTypes: GRANTS })
 
 const race = <T>(use: (at: string, racer: number) => Promise<T>): Promise<T[]> =>
   Promise.all(
-    Array.from({ length: RACERS }, (_, n) => use(n % 2 ? running.baseUrl : beside.baseUrl, n)),
+    Array.from({ length: RACERS }, (_, n) => use(n % 2 ? running.baseUrl : peer.baseUrl, n)),
   )
 const basicOf = ({ clientId, secret }: RelyingParty) =>
   `Basic ${Buffer.from(`${clientId}:${secret}`).toString('base64')}`
@@ -81,7 +81,7 @@ const ROWS: readonly [
       // Both processes have one URL, as behind a load balancer: the URL in the proof.
       const { host } = new URL(running.baseUrl)
       const proof = () => proofFor('POST', `${running.baseUrl}/oauth/token`)
-      const doors = [apiOf(running), apiOf(beside)] as const
+      const doors = [apiOf(running), apiOf(peer)] as const
       const ask = (door: Api, dpop: string) => {
         const headers = { authorization: basicOf(party), host, dpop }
         return door.form('/oauth/token', { grant_type: 'client_credentials' }, headers)
@@ -164,7 +164,7 @@ const ROWS: readonly [
 ]
 
 for (const [artefact, won, lost, use] of ROWS) {
-  test.serial(`${artefact} is used once of ${RACERS} times at once`, async (t) => {
+  test.serial(`${artefact} is used once of ${RACERS} concurrent uses`, async (t) => {
     t.timeout(120_000)
     const { [won]: winners, [lost]: losers = 0, [503]: later = 0, ...rest } = statuses(await use(t))
     t.is(winners, 1)
@@ -174,7 +174,7 @@ for (const [artefact, won, lost, use] of ROWS) {
   })
 }
 
-test.serial(`a refresh token has one successor of ${RACERS} uses at once`, async (t) => {
+test.serial(`a refresh token has one successor of ${RACERS} concurrent uses`, async (t) => {
   t.timeout(120_000)
   const { tokens } = await party.signedIn(person)
   const form = { grant_type: 'refresh_token', refresh_token: tokens.refresh_token! }
@@ -192,7 +192,7 @@ test.serial(
   'of two processes that poll for a delegation at the same moment one gets a token',
   async (t) => {
     t.timeout(120_000)
-    const doors = [apiOf(running), apiOf(beside)] as const
+    const doors = [apiOf(running), apiOf(peer)] as const
     const workspace = await doors[0].workspace()
     const human = await present(doors[0], fixtureOf(workspace))
     t.teardown(async () => {
@@ -216,7 +216,7 @@ test.serial('two processes that refresh at the same moment return one successor'
   for (let round = 0; round < ROUNDS; round += 1) {
     const form = { grant_type: 'refresh_token', refresh_token }
     const [here, there] = await Promise.all(
-      [running, beside].map(({ baseUrl }) => callerOf(baseUrl).form('/oauth/token', form, headers)),
+      [running, peer].map(({ baseUrl }) => callerOf(baseUrl).form('/oauth/token', form, headers)),
     )
     t.deepEqual([here?.status, there?.status], [200, 200])
     t.deepEqual(here?.body, there?.body)
@@ -224,10 +224,10 @@ test.serial('two processes that refresh at the same moment return one successor'
   }
 })
 
-test.serial(`an operator's invite is used once of ${RACERS} times at once`, async (t) => {
+test.serial(`an operator's invite is used once of ${RACERS} concurrent uses`, async (t) => {
   t.timeout(120_000)
   const { inviteUrl, tenantSlug } = await bootstrapped(running)
-  const browsers = [openBrowser(running), openBrowser(beside)] as const
+  const browsers = [openBrowser(running), openBrowser(peer)] as const
   const { pathname } = new URL(inviteUrl)
   const pages = [await browsers[0].get(pathname), await browsers[1].get(pathname)] as const
   const password = 'correct horse battery staple'
@@ -246,7 +246,7 @@ for (const [artefact, used] of [
   ['a code by mail', 'code'],
   ['a link by mail', 'link'],
 ] as const) {
-  test.serial(`${artefact} signs in once of ${RACERS} times at once`, async (t) => {
+  test.serial(`${artefact} signs in once of ${RACERS} concurrent uses`, async (t) => {
     t.timeout(120_000)
     const api = apiOf(running)
     const workspace = await api.workspace()
@@ -303,10 +303,10 @@ const TICKETS: readonly [
 ]
 
 for (const [artefact, start, won, fields, ask] of TICKETS) {
-  test.serial(`${artefact} is used once of ${RACERS} times at once`, async (t) => {
+  test.serial(`${artefact} is used once of ${RACERS} concurrent uses`, async (t) => {
     t.timeout(120_000)
     const api = apiOf(running)
-    const browsers = [openBrowser(running), openBrowser(beside)] as const
+    const browsers = [openBrowser(running), openBrowser(peer)] as const
     const workspace = await api.workspace()
     const { token, body } = workspace
     const email = `grace@${mailDomain()}`

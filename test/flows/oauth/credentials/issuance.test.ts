@@ -1,4 +1,4 @@
-/** Issuance of credentials over HTTP with a wallet of our own (OpenID4VCI 1.0). */
+/** Issuance of credentials over HTTP with a wallet of these tests (OpenID4VCI 1.0). */
 import { createHash } from 'node:crypto'
 import test from 'ava'
 import { sharedApi } from '../../../support/service.js'

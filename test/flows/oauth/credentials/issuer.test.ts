@@ -232,8 +232,8 @@ test.serial('offers and nonces expire', async (t) => {
     SVC_CREDENTIALS__OFFER_TTL_SECS: '1',
     SVC_CREDENTIALS__NONCE_TTL_SECS: '1',
   }
-  const beside = await testService({ beside: running, environment })
-  const brief = apiOf(beside)
+  const peer = await testService({ peerOf: running, environment })
+  const brief = apiOf(peer)
   t.teardown(() => brief.end())
   // First the nonce, so that it expires before the offer.
   const nonce = await nonceOf(brief, tenant)
@@ -255,8 +255,8 @@ test.serial('the root issuer issues for the tenant of the root, with its keys', 
   // The tenant has that slug later.
   const slug = `root-${randomUUID()}`
   const environment = { SVC_CREDENTIALS__ROOT_TENANT_SLUG: slug }
-  const beside = await testService({ beside: running, environment })
-  const rooted = apiOf(beside)
+  const peer = await testService({ peerOf: running, environment })
+  const rooted = apiOf(peer)
   t.teardown(() => rooted.end())
   const configurations = async () => {
     const { body } = await rooted.get(issuerAt(''))

@@ -121,7 +121,7 @@ test('an ended delegation; its credential is bound to the key of the agent', asy
   const token = await offeredToken(api, tenant, config)
   const ask = { credential_configuration_id: 'AgentDelegation' }
   const foreign = await requestCredential(api, tenant, token, ask)
-  t.is(foreign.body['error'], 'invalid_proof', 'another key than that of the agent')
+  t.is(foreign.body['error'], 'invalid_proof', 'another key than the agent has')
   const { privateKey } = tenant.key
   const jwk = privateKey.export({ format: 'jwk' })
   const own = { kty: String(jwk.kty), crv: String(jwk.crv), x: String(jwk.x) }

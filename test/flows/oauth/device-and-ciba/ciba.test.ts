@@ -12,7 +12,7 @@ import { sharedPair } from '../../../support/service.js'
 import { numberAll } from '../../../support/storage/numbered.js'
 import { RACERS, ROUNDS } from '../../../support/racers.js'
 
-const [running, beside] = await sharedPair('clients')
+const [running, peer] = await sharedPair('clients')
 const person = await bootstrapped(running)
 const party = await relyingParty(running, person, {
   grantTypes: [CIBA_GRANT, 'refresh_token'],
@@ -94,7 +94,7 @@ test.serial('of concurrent redemptions in two processes one succeeds', async (t)
   const { start, answer, poll } = ciba(running, bank)
   const { body } = await start({ login_hint: other.email })
   await answer(own, 'approve')
-  const there = ciba(beside, bank)
+  const there = ciba(peer, bank)
   const answers = await Promise.all(
     Array.from({ length: RACERS }, (_, n) =>
       (n % 2 === 0 ? poll : there.poll)(body['auth_req_id']),

@@ -15,11 +15,11 @@ const GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const PAGE = '/oauth/device/verify'
 
 let running: TestService
-let beside: TestService
+let peer: TestService
 let person: Workspace
 let party: RelyingParty
 test.before(async () => {
-  ;[running, beside] = await sharedPair('clients')
+  ;[running, peer] = await sharedPair('clients')
   person = await bootstrapped(running)
   party = await device()
 })
@@ -133,7 +133,7 @@ test('a poll that is too fast is refused, and the interval stays', async (t) => 
     intervals,
     intervals.map(() => 125),
   )
-  // An approved request is returned at once.
+  // An approved request is returned immediately.
   await decided(body['user_code'], 'approve')
   t.is((await poll(body['device_code'])).status, 200)
 })
@@ -142,7 +142,7 @@ test.serial('of concurrent redemptions in two processes one succeeds', async (t)
   t.timeout(120_000)
   const { body } = await start()
   await decided(body['user_code'], 'approve')
-  const places = [running.baseUrl, beside.baseUrl]
+  const places = [running.baseUrl, peer.baseUrl]
   const answers = await Promise.all(
     Array.from({ length: RACERS }, (_, n) =>
       poll(body['device_code'], party.clientId, places[n % 2]),
@@ -164,7 +164,7 @@ test.serial('of two processes that redeem at the same moment one succeeds', asyn
     const asked = await browser.get(`${PAGE}?user_code=${body['user_code']}`)
     await browser.submit(asked, { action: 'approve' })
     const answers = await Promise.all(
-      [running, beside].map(({ baseUrl }) => poll(body['device_code'], party.clientId, baseUrl)),
+      [running, peer].map(({ baseUrl }) => poll(body['device_code'], party.clientId, baseUrl)),
     )
     t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 400])
   }
@@ -213,7 +213,7 @@ test('only a form of the service decides, in the session that showed it', async 
   await browser.post(PAGE, { ...fields, action: 'approve', csrf_token: '' }).gives(403)
   const swapped = await browser.post(PAGE, { ...fields, action: 'approve', session: 'another' })
   t.deepEqual(dataIn(swapped.html, 'decided'), [])
-  t.deepEqual(dataIn(swapped.html, 'user-code'), [userCode], 'asked anew')
+  t.deepEqual(dataIn(swapped.html, 'user-code'), [userCode], 'asked again')
   t.is((await browser.get(`${PAGE}?user_code=${userCode}&action=approve`)).status, 200)
   t.is((await poll(body['device_code'])).body['error'], 'authorization_pending')
 })

@@ -159,7 +159,7 @@ test('a native client uses any port of its loopback host, and no other host', as
     t.is(page.status, 400, other)
     t.true(page.html.includes('invalid_redirect_uri'), other)
   }
-  // The code belongs to the redirect URI of its own request.
+  // The code belongs to the redirect URI of its request.
   const grant = {
     grant_type: 'authorization_code',
     client_id: String(client.kept.information?.client_id),

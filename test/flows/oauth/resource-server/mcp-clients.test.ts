@@ -55,7 +55,7 @@ function clientState(t: ExecutionContext, redirectUrl: string, metadata = {}) {
   return state
 }
 
-/** Registers as clients do that have code of their own for this step (RFC 7591). */
+/** Registers as clients do that have their own code for this step (RFC 7591). */
 async function registered(metadata: Record<string, unknown>) {
   const { body } = await api
     .post('/oauth/register', undefined, {

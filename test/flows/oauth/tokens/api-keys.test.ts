@@ -81,7 +81,7 @@ test('texts that are not keys are refused', async (t) => {
   t.is(answer.status, 401)
 })
 
-test('a key has at most the scopes of its creator, never those of the deployment', async (t) => {
+test('a key has at most the scopes of its creator, never scopes of the deployment', async (t) => {
   const workspace = await api.workspace()
   const weak = await made(workspace.token, {
     name: 'Weak',
@@ -130,7 +130,7 @@ test('a key loses what its creator loses', async (t) => {
   t.true(await isRefusedSoon(secret))
 })
 
-test('a revoked key is refused at once here, and within a second elsewhere', async (t) => {
+test('a revoked key is refused immediately here, and within a second elsewhere', async (t) => {
   const workspace = await api.workspace()
   const { id, secret } = await made(workspace.token, READER)
   t.is((await users(elsewhere, secret)).status, 200)
@@ -241,7 +241,7 @@ test('every change is an event and an audit event', async (t) => {
 })
 
 test('without the feature there are no routes, no capability, no event types and no keys', async (t) => {
-  const plain = await testService({ beside: running })
+  const plain = await testService({ peerOf: running })
   t.teardown(() => plain.end())
   const other = apiOf(plain)
   const workspace = await api.workspace()

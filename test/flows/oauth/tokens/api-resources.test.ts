@@ -475,7 +475,7 @@ test('a user withdraws the consent for a resource on the account page', async (t
   t.true(isConsent(await browser.get(pathOf(again.url))))
 })
 
-test('a code for a resource is redeemed once of 20 times at once', async (t) => {
+test('a code for a resource is redeemed once of 20 concurrent times', async (t) => {
   const { resource } = await registered()
   const client = await party()
   const browser = openBrowser(running)

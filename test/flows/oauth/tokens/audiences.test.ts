@@ -92,7 +92,7 @@ test('addresses of this service are neither audiences nor API resources', async 
   }
 })
 
-test('the scopes of an API resource are not those of credentials', async (t) => {
+test('an API resource has no scopes of credentials', async (t) => {
   for (const name of ['VerifiedEmail', 'AgentDelegation', 'openid', 'vault:read']) {
     const body = { resource: 'https://weather.test/', name: 'Weather', scopes: [{ name }] }
     t.is((await stranger.ask('POST', RESOURCES, body)).status, 400, name)

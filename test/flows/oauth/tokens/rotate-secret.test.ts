@@ -38,11 +38,11 @@ test.serial('a secret is rotated without a body: every member has a default', as
   const rotated = await agent.ask('POST', `${path}/rotate-secret`)
   t.is(rotated.status, 200, rotated.text)
   t.is(await authenticates(rotated.body['client_secret']), 200)
-  t.is(await authenticates(secret), 401, 'without an overlap the one of before ends at once')
+  t.is(await authenticates(secret), 401, 'without an overlap the previous secret ends immediately')
 })
 
 test.serial(
-  'a revocation is effective at once in its process, however late the notification is',
+  'a revocation is effective immediately in its process, however late the notification is',
   async (t) => {
     notThrough('it asserts what one process does before the others')
     const first = await rotating()

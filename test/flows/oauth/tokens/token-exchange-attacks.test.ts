@@ -228,7 +228,7 @@ test('an agent with an assertion takes over with its own token, not without one 
     ...acting(b),
     client_id: c.agentId,
   })
-  isRefused(t, misnamed, 401, 'invalid_client', 'under another name than that of the assertion')
+  isRefused(t, misnamed, 401, 'invalid_client', 'under another name than the assertion has')
   const taken = await exchange(scene, handed, { ...(await signed(b)), ...acting(b) }).gives(200)
   t.like(claimsOf(taken.body['access_token'])['act'], { sub: b.agentId, act: { sub: a.agentId } })
 })

@@ -17,7 +17,7 @@ test.after.always(() => rmSync(folder, { recursive: true, force: true }))
 
 type Ran = { readonly code: number | null; readonly out: string; readonly err: string }
 
-/** Runs the command beside the service, which shares this process. */
+/** Runs the command while the service runs in this process. */
 async function apply(
   { token, operator }: Pick<Workspace, 'token' | 'operator'>,
   file: string,
@@ -85,7 +85,7 @@ test('the example file is planned, applied once, and then changes nothing', asyn
     client_id: String(shop['id']),
     client_secret: String(shop['secret']),
   })
-  t.is(introspected.status, 200, 'the secret is that of the client')
+  t.is(introspected.status, 200, 'the secret belongs to the client')
 
   const [orders] = await rowsOf('/api/v1/api-resources', made.token)
   t.deepEqual(orders!['client_ids'], [shop['id']], 'an application is named before it exists')

@@ -15,7 +15,7 @@ const running = await sharedService('plain', { transport: 'plain_http' })
 const folder = mkdtempSync(join(tmpdir(), 'svc-init-'))
 test.after.always(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Runs a program beside the service, which shares this process. */
+/** Runs a program while the service runs in this process. */
 async function ran(command: string, words: readonly string[]) {
   const child = spawn(command, words, {
     cwd: folder,

@@ -1,4 +1,4 @@
-/** `svc login` as a person uses it: the device flow, and commands without a token of their own (docs/reference/commands.md). */
+/** `svc login` as a person uses it: the device flow, and commands that use its token (docs/reference/commands.md). */
 import { type ChildProcess, spawn } from 'node:child_process'
 import {
   chmodSync,

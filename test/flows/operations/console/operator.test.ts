@@ -83,7 +83,7 @@ test('an invited operator suspends and reactivates a tenant', async (t) => {
   t.true([303, 409].includes(rotated.status), rotated.html)
 })
 
-test('a person is appointed by a verified address, and dismissed at once', async (t) => {
+test('a person is appointed by a verified address, and dismissed immediately', async (t) => {
   const { person } = await consoleOwner(api)
   const { email } = person.human
   t.is(

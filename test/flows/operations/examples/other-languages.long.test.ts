@@ -40,7 +40,7 @@ function testWithModules(
   modules: readonly string[],
   body: (t: ExecutionContext) => Promise<void>,
 ): void {
-  // Not beside the compiler of Go, which takes all processors.
+  // Not while Go compiles, which takes all processors.
   if (hasModules(...modules)) test.serial(title, body)
   else test.skip(`${title} (skipped: Python lacks ${modules.join(', ')})`, () => undefined)
 }

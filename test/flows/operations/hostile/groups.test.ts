@@ -1,5 +1,5 @@
 /**
- * Sandboxes, and tenants of one registering network, hold their part of what tenants share. A tenant beside them is served.
+ * Sandboxes, and tenants of one registering network, hold their part of what tenants share. Another tenant is still served.
  * `../noisy-neighbour.test.ts` has one hostile tenant.
  */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises'

@@ -98,7 +98,7 @@ test('clients send egress calls to server.egress_url', async (t) => {
   t.deepEqual(calls, ['/health/live', '/v1/proxy/body'])
 })
 
-test('pages of the apps may call the API, beside server.cors_allowed_origins', async (t) => {
+test('pages of the apps may call the API, in addition to server.cors_allowed_origins', async (t) => {
   const allowed = async (origin: string) => {
     const answer = await fetch(`${running.baseUrl}/api/v1/webhooks`, { headers: { origin } })
     await answer.body?.cancel()
@@ -182,7 +182,7 @@ test('the example file alone names exactly what the environment has to add', (t)
     DATABASE_URL: url,
     DATABASE_IDENTITY_URL: url,
     DATABASE_LISTENER_URL: url,
-    SVC_CHALLENGE__CAPTCHA_SECRET: 'a secret of your own',
+    SVC_CHALLENGE__CAPTCHA_SECRET: 'a random secret',
     SVC_EMAIL__SMTP_PASSWORD: 'of the mail server',
   })
   t.is(whole.tag, 'loaded', JSON.stringify(whole))

@@ -1,6 +1,7 @@
 /**
- * What a production deployment is for, as its users see it: run by production.long.test.ts beside a service in production mode,
- * in a network of its own. Environment: BASE, the service, and DIR, where its CA is. Prints the facts as JSON.
+ * What a production deployment is for, as its users see it: run by production.long.test.ts next to a service in
+ * production mode, in a separate network. Environment: BASE, the service, and DIR, where its CA is. Prints the facts as
+ * JSON.
  */
 import { execFileSync } from 'node:child_process'
 import { once } from 'node:events'

@@ -1,4 +1,4 @@
-/** Answers every name with one public address on 127.0.0.1:5300, and runs a program beside that. */
+/** Answers every name with one public address on 127.0.0.1:5300, and runs a program there. */
 import { spawn } from 'node:child_process'
 import { startDns } from '../../../support/storage/dns.js'
 

@@ -1,5 +1,5 @@
 /**
- * Production mode from deploy/production.example.toml, in a network of its own: people sign in, an agent registers and a webhook
+ * Production mode from deploy/production.example.toml, in a separate network: people sign in, an agent registers and a webhook
  * is delivered, with every requirement of production met.
  */
 import { execFileSync, spawn } from 'node:child_process'
@@ -41,7 +41,7 @@ type Run = { readonly code: number | null; readonly out: string; readonly err: s
 /** An account without rights. */
 const ORDINARY = 65534
 
-/** Runs the script in a network of its own, where an address of the public internet is this machine. */
+/** Runs the script in a separate network, where an address of the public internet is this machine. */
 async function onLoopback(
   t: ExecutionContext,
   options: readonly string[],

@@ -1,4 +1,4 @@
-/** A tenant is served beside groups of free tenants that hold all they get. `bench/noisy/groups.ts` measures it. */
+/** A tenant is served while groups of free tenants hold all they get. `bench/noisy/groups.ts` measures it. */
 import test from 'ava'
 import { notThrough } from '../../../support/fleet/through.js'
 import { until } from '../../../support/service/watch.js'
@@ -6,7 +6,7 @@ import { egressHouse, holdCalls, type Setting, settingOf } from '../../../suppor
 import { besideGroup } from '../../../support/vault/hostile-group.js'
 
 for (const tenants of [8, 16, 64]) {
-  test.serial(`a tenant beside a group of ${tenants} hostile tenants is served`, async (t) => {
+  test.serial(`a tenant is served despite a group of ${tenants} hostile tenants`, async (t) => {
     notThrough('each process counts for itself')
     t.timeout(600_000)
     await besideGroup(t, tenants)

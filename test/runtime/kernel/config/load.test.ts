@@ -119,7 +119,7 @@ test('a fallback does not replace a given value', (t) => {
   t.is(settingsOf('web.home = "https://a"').settings.web.home, 'https://a')
 })
 
-test('a fallback that fails because its input failed adds no failure of its own', (t) => {
+test('a fallback that fails because its input failed adds no failure', (t) => {
   const keys = failuresOf('web.port = 99999\nweb.host = " bad host "').map(({ key }) => key)
   t.deepEqual(keys, ['web.port'])
 })
@@ -233,7 +233,7 @@ for (const [toml, environment, hint] of [
   })
 }
 
-test('all failures of all layers are listed at once', (t) => {
+test('all failures of all layers are listed together', (t) => {
   const failures = failuresOf('web.prot = 1\nweb.port = -1\n[web.pool]\nleast = 9', {
     SVC_WEB__MODE: 'x',
     SVC_NOTHING: '1',

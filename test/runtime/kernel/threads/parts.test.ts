@@ -70,7 +70,7 @@ test('any sequence of operations finds each item under its number, and no other'
   )
 })
 
-test('numbers are reused, so there are no more than were needed at once', (t) => {
+test('numbers are reused, so there are no more than were needed at the same time', (t) => {
   const slots = new Slots<object>()
   for (let round = 0; round < 1_000; round += 1) {
     const pair = [slots.add({}), slots.add({})]

@@ -85,7 +85,7 @@ test('a call that never ends is killed, and the pool continues', async (t) => {
   await pool.close()
 })
 
-test('past the queue bound a call is refused at once', async (t) => {
+test('past the queue bound a call is refused without waiting', async (t) => {
   const pool = open({ queueMax: 2 })
   const taken = [pool.run('square', { value: 1 }), pool.run('square', { value: 2 })]
   t.is(await reasonOf(pool.run('square', { value: 3 })), 'mailbox_full')

@@ -88,7 +88,7 @@ test('the bounds of context and payload are exact', async (t) => {
   await t.throwsAsync(kms.wrap('c', new Uint8Array(4_097)), { instanceOf: RangeError })
 })
 
-test('many requests at once share one connection, and too many are refused at once', async (t) => {
+test('concurrent requests share one connection, and too many are refused without waiting', async (t) => {
   const { client } = await kmsOn(t)
   const registry = new Registry()
   const kms = await client({ registry })
@@ -286,7 +286,7 @@ test('noise on the socket is refused', async (t) => {
   }
 })
 
-test('without the kms a client fails at once, and recovers when it is back', async (t) => {
+test('without the kms a client fails immediately, and recovers when it is back', async (t) => {
   const { client, stop, restart } = await kmsOn(t)
   const kms = await client()
   const wrapped = await kms.wrap('a', secret)

@@ -34,7 +34,7 @@ test('minor units convert to atomic units exactly, or not at all', (t) => {
   )
 })
 
-test('the built-in assets are those of the contract', (t) => {
+test('the built-in assets match the contract', (t) => {
   t.like(knownAssets([]), [
     {
       network: 'eip155:8453',
@@ -92,7 +92,7 @@ test('pay_to of a chain is the payee of the operator tenant only', (t) => {
   t.deepEqual(payTo({ 'eip155:1': theirs }, false), [])
 })
 
-test('the validity window of an authorization is that of the token contract', (t) => {
+test('the validity window of an authorization matches the token contract', (t) => {
   const offer = { asset: usdc, amount: '5', payTo: usdc.payTo!, maxTimeoutSecs: 60 }
   const now = 1_000
   const fault = (validAfter: number, validBefore: number) =>

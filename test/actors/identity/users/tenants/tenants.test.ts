@@ -72,7 +72,7 @@ test.serial('an unknown default slug is an unknown tenant, not the control plane
 })
 
 test.serial(
-  'a change is seen at once when notified, and soon when the notification is lost',
+  'a change is seen immediately when notified, and soon when the notification is lost',
   async (t) => {
     const id = await insertTenant('changing')
     const clock = heldClock(new Date())

@@ -66,7 +66,7 @@ test('null means the member is absent', (t) => {
   t.deepEqual(readMetadata({ ...nulls, redirect_uris }), readMetadata({ redirect_uris }))
 })
 
-test('the defaults are those of RFC 7591', (t) => {
+test('the defaults follow RFC 7591', (t) => {
   const read = readMetadata({ redirect_uris: [CALLBACK] })
   if (read.tag === 'refused') return t.fail(read.description)
   t.like(read.draft, {

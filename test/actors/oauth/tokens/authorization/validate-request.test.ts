@@ -224,7 +224,7 @@ test('a redirect URI is registered only if it is the same text', (t) => {
   )
 })
 
-test('the requested scopes are exactly those of the request, each once', (t) => {
+test('the requested scopes are exactly the scopes of the request, each once', (t) => {
   // A client asks a person for the scopes of operators only if it holds them.
   const askable = SCOPES.filter((scope) => !isOperatorScope(scope))
   const list = fc.array(fc.constantFrom(...askable), { minLength: 1, maxLength: 8 })

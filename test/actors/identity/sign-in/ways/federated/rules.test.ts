@@ -270,7 +270,7 @@ function stage() {
 const DENIED = { tag: 'fault', fault: 'denied', detail: 'at last' } as const
 const BUSY = { tag: 'fault', fault: 'unavailable', detail: 'share_exhausted' } as const
 
-test('a tenant with a silent provider holds 24 sign-ins, and further ones fail at once', async (t) => {
+test('a tenant with a silent provider holds 24 sign-ins, and further ones fail immediately', async (t) => {
   const { waiting, answer, signIns } = stage()
   const hostile = signIns('hostile', 40)
   for (const over of hostile.slice(24)) t.deepEqual(await over, BUSY)
