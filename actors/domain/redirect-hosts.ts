@@ -1,9 +1,8 @@
 /** Allowed return URLs of checkouts. */
-import { namesUser } from '../../runtime/kernel/text/urls.js'
+import { LOOPBACK_HOSTS, namesUser } from '../../runtime/kernel/text/urls.js'
 import type { Environment } from './tenants/tenancy.js'
 
 const URL_CHARS_MAX = 2048
-const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 /** A host name or address in URL form, with or without a port. */
 const ENTRY = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
 

@@ -1,8 +1,7 @@
 /** The rules for redirect URIs (RFC 8252 section 7). */
-import { namesUser } from '../../runtime/kernel/text/urls.js'
+import { LOOPBACK_HOSTS, namesUser } from '../../runtime/kernel/text/urls.js'
 
 const REDIRECT_URI_LENGTH_MAX = 2048
-const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 /** Schemes with a dot are private-use names in reverse domain order (RFC 8252 section 7.1). */
 const PRIVATE_USE_SCHEME = /^[a-z][a-z0-9+-]*(\.[a-z0-9+-]+)+:/i
 /** Installed applications also use short names, such as `cursor:`. Any application can claim these. */

@@ -3,6 +3,7 @@
  * check 9). It is never an arbitrary Host value: another server that received a token and a proof could replay
  * both here with its own host name.
  */
+import { LOOPBACK_HOSTS } from '../../runtime/kernel/text/urls.js'
 import type { ClientAddresses } from './client-address.js'
 import type { HttpExchange } from '../http-exchange.js'
 import { isHostOf, tenantHostTest, withoutPort } from './hosts.js'
@@ -34,8 +35,6 @@ type OwnHost = {
   readonly like: URL | null
 }
 
-const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]'])
-
 /**
  * Returns the origin of the issuer, the egress proxy, a tenant host or a listed host. Without `allowed_hosts`, which production
  * requires, also of a loopback name with the service's own port. For any other Host it returns the issuer's origin.
@@ -55,7 +54,7 @@ export function requestOrigin(options: RequestOriginOptions): RequestOrigin {
       if (ownPort) return host
       return issuer.port === '' ? name : `${name}:${issuer.port}`
     }
-    return listed.size === 0 && LOOPBACK.has(name) && ownPort ? host : null
+    return listed.size === 0 && LOOPBACK_HOSTS.has(name) && ownPort ? host : null
   }
 
   const { origin } = issuer

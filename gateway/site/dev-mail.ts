@@ -4,6 +4,7 @@
  * machine (DNS rebinding) cannot read them.
  */
 import { z } from 'zod'
+import { LOOPBACK_HOSTS } from '../../runtime/kernel/text/urls.js'
 import { chooseLanguage } from '../pages/platform/language.js'
 import { renderPage } from '../pages/platform/render.js'
 import { withoutPort } from '../request/hosts.js'
@@ -18,7 +19,6 @@ import {
 } from '../route.js'
 
 const PATH = '/dev/mail'
-const LOOPBACK = ['localhost', '127.0.0.1', '[::1]']
 /** Mails have inline styles and links that replace the page around them. They get no other right. */
 const MESSAGE_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; " +
@@ -76,7 +76,7 @@ const shared = {
 } as const
 
 export function devMailRoutes({ mailbox, issuer, baseDomain }: DevMailOptions): readonly Route[] {
-  const names = new Set([...LOOPBACK, new URL(issuer).hostname, baseDomain.toLowerCase()])
+  const names = new Set([...LOOPBACK_HOSTS, new URL(issuer).hostname, baseDomain.toLowerCase()])
   const isOurs = (host: string) => {
     const name = withoutPort(host)
     return names.has(name) || name.endsWith(`.${baseDomain.toLowerCase()}`)

@@ -2,7 +2,7 @@
  * Interprets the objects of the card provider. Pure. Throws for an object that does not belong to
  * the order.
  */
-import { namesUser } from '../../../../runtime/kernel/text/urls.js'
+import { LOOPBACK_HOSTS, namesUser } from '../../../../runtime/kernel/text/urls.js'
 import { ownAmount, providerAmount } from './amounts.js'
 import { idIn, idOf, type Members, membersOf } from './client.js'
 import { isUuid } from '../../../domain/ids.js'
@@ -10,7 +10,6 @@ import type { DoneAnswer, OrderName, ProviderDispute, ProviderRefund } from '../
 
 const CODE = /^[a-z0-9_]{1,64}$/
 const AUTHENTICATION = 'authentication_required'
-const LOOPBACK_HOSTS: ReadonlySet<string> = new Set(['localhost', '127.0.0.1', '[::1]'])
 const URL_CHARS_MAX = 8192
 
 export type CheckoutState =

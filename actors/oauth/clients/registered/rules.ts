@@ -1,5 +1,5 @@
 /** Rules for applications (RFC 7591 section 2). See docs/reference/oauth.md. */
-import { namesUser } from '../../../../runtime/kernel/text/urls.js'
+import { LOOPBACK_HOSTS, namesUser } from '../../../../runtime/kernel/text/urls.js'
 import { redirectUriFault } from '../../../domain/redirect-uri.js'
 import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../../../domain/scopes.js'
 import { DEFAULT_SCOPES } from '../../../../storage/oauth/applications.js'
@@ -33,7 +33,6 @@ const KNOWN_SCOPES = new Set<string>([
   ...CONTROL_PLANE_SCOPES,
   ...CREDENTIAL_SCOPES,
 ])
-const LOOPBACK_HOSTS = new Set(['localhost', '127.0.0.1', '[::1]'])
 const KEYS_MAX = 10
 const AUDIENCE_LENGTH_MAX = 512
 
