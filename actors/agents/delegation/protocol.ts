@@ -8,7 +8,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
-import type { ListCursor } from '../../domain/paging.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type DelegationProtocol = {
   /** An agent requests a delegation. */
@@ -134,10 +134,8 @@ export type UnknownRequest = {
 }
 export type RequestOver = { readonly tag: 'request_over' }
 
-export type ListDelegations = {
+export type ListDelegations = Page & {
   readonly principal: Principal
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 export type OneDelegation = { readonly caller: Caller; readonly delegationId: string }
 export type DelegationsListed = {

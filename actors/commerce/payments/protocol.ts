@@ -5,7 +5,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
-import type { ListCursor } from '../../domain/paging.js'
+import type { Listed, Page } from '../../domain/paging.js'
 
 export type CommerceProtocol = {
   createProduct: Ask<CreateProduct, Created<Product> | GoodsRefused>
@@ -96,17 +96,7 @@ export type Charge = {
   readonly updatedAt: Date
 }
 
-export type ListOf = {
-  readonly tenantId: TenantId
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
-}
-export type Listed<Row> = {
-  readonly tag: 'listed'
-  readonly rows: readonly Row[]
-  readonly next: ListCursor | null
-}
+export type ListOf = Page & { readonly tenantId: TenantId }
 export type Named = { readonly tenantId: TenantId; readonly id: string }
 export type Found<Row> = { readonly tag: 'found'; readonly row: Row }
 export type Changed<Row> = { readonly tag: 'changed'; readonly row: Row }

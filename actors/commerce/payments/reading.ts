@@ -3,9 +3,9 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { TenantRows } from '../../../storage/platform/portable/tenant-rows.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
-import type { ListCursor } from '../../domain/paging.js'
+import type { ListCursor, Listed } from '../../domain/paging.js'
 import { listedOf } from '../../platform/paging.js'
-import type { Found, Listed, ListOf, Named, Unknown } from './protocol.js'
+import type { Found, ListOf, Named, Unknown } from './protocol.js'
 
 type Needs = { readonly database: Database }
 

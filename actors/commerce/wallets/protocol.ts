@@ -2,8 +2,8 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
-import type { Page } from '../../domain/paging.js'
-import type { Invalid, Listed } from '../payments/protocol.js'
+import type { Listed, Page } from '../../domain/paging.js'
+import type { Invalid } from '../payments/protocol.js'
 
 export type WalletsProtocol = {
   listWallets: Ask<{ readonly caller: Caller } & Page, Listed<Wallet>>

@@ -3,7 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { CredentialConfigurationId } from '../../domain/credentials/catalogue.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
-import type { ListCursor } from '../../domain/paging.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 import type { PageTenant } from '../../domain/tenants/branding.js'
 import type { Unauthenticated } from '../tokens/protocol.js'
 
@@ -88,11 +88,8 @@ export type OfferRefused =
   | { readonly tag: 'email_not_verified' }
   | { readonly tag: 'invalid'; readonly pointer: string; readonly detail: string }
 
-export type ListPage = {
+export type ListPage = Page & {
   readonly caller: Caller
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 export type OffersListed = {
   readonly tag: 'listed'

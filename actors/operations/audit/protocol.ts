@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { AuditOutcome, AuditParty, AuditResource } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
-import type { ListCursor } from '../../domain/paging.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 
 export type AuditProtocol = {
   listAuditEvents: Ask<ListAuditEvents, AuditEventsListed>
@@ -33,7 +33,7 @@ export type AuditEvent = {
   readonly hash: string
 }
 
-export type ListAuditEvents = {
+export type ListAuditEvents = Page & {
   readonly tenantId: TenantId
   readonly type: string | null
   /** The `sub` of the subject or of an actor. */
@@ -41,9 +41,6 @@ export type ListAuditEvents = {
   readonly since: Date | null
   /** Exclusive. */
   readonly until: Date | null
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 export type AuditEventsListed = {
   readonly tag: 'listed'

@@ -5,7 +5,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
-import type { ListCursor } from '../../domain/paging.js'
+import type { ListCursor, Page } from '../../domain/paging.js'
 import type {
   Capability,
   Credential,
@@ -46,11 +46,8 @@ export type VaultProtocol = {
   revokeVaultLease: Ask<RevokeLease, LeaseRevoked | UnknownLease>
 }
 
-export type ListCredentials = {
+export type ListCredentials = Page & {
   readonly principal: Principal
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 export type CredentialsListed = {
   readonly tag: 'listed'
@@ -121,10 +118,7 @@ export type StepUpNeeded = { readonly tag: 'step_up'; readonly maxAgeSecs: numbe
 /** An owner's operation by another principal, with a delegated token, or without a recent sign-in. */
 export type OwnerRefused = VaultDenied | DirectTokenNeeded | StepUpNeeded
 
-export type ListOfCredential = NamedCredential & {
-  readonly limit: number
-  readonly after: ListCursor | null
-}
+export type ListOfCredential = NamedCredential & Page
 export type GrantsListed = {
   readonly tag: 'listed'
   readonly grants: readonly Grant[]

@@ -5,11 +5,11 @@ import type {
   Changed,
   Found,
   Invalid,
-  Listed,
   ListOf,
   Named,
   Unknown,
 } from '../../../actors/commerce/payments/protocol.js'
+import type { Listed } from '../../../actors/domain/paging.js'
 import type { Address, Ask, Protocol } from '../../../runtime/kernel/protocol.js'
 import { callerOf } from '../../request/caller.js'
 import { nextLink, PageQuery, readPage } from '../../request/paging.js'

@@ -7,7 +7,7 @@ import type { AgentRecord, AnchorRecord, KeyRecord } from '../protocol.js'
 import type { Caller } from '../../../domain/audit.js'
 import type { IdempotencyClaim } from '../../../domain/idempotency.js'
 import type { KeyAlgorithm } from '../../../domain/signed-strings.js'
-import type { ListCursor } from '../../../domain/paging.js'
+import type { ListCursor, Page } from '../../../domain/paging.js'
 
 export type AgentManagementProtocol = {
   listAgents: Ask<ListAgents, AgentsListed>
@@ -34,11 +34,8 @@ export type AgentManagementProtocol = {
   revokeAgentAnchor: Ask<OneAnchor, AnchorRevoked | AnchorUnchanged>
 }
 
-export type ListAgents = {
+export type ListAgents = Page & {
   readonly caller: Caller
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 export type AgentsListed = {
   readonly tag: 'listed'

@@ -3,19 +3,11 @@
  * docs/reference/commerce.md.
  */
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
-import type {
-  Changed,
-  Created,
-  Found,
-  Invalid,
-  Listed,
-  ListOf,
-  Named,
-  Unknown,
-} from '../protocol.js'
+import type { Changed, Created, Found, Invalid, ListOf, Named, Unknown } from '../protocol.js'
 import type { Caller } from '../../../domain/audit.js'
 import type { Creation, IdempotencyRefused } from '../../../domain/idempotency.js'
 import type { TenantId } from '../../../domain/ids.js'
+import type { Listed } from '../../../domain/paging.js'
 
 export type PayoutsProtocol = {
   listSettlements: Ask<ListOf, Listed<Settlement>>

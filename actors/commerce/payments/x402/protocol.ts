@@ -3,8 +3,9 @@
  * x402).
  */
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
-import type { Changed, Listed, ListOf, Unknown } from '../protocol.js'
+import type { Changed, ListOf, Unknown } from '../protocol.js'
 import type { Caller } from '../../../domain/audit.js'
+import type { Listed } from '../../../domain/paging.js'
 
 export type X402Protocol = {
   /** The price of a link or session, and how to pay it. */

@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../../domain/audit.js'
 import type { TenantId } from '../../../domain/ids.js'
-import type { ListCursor } from '../../../domain/paging.js'
+import type { ListCursor, Page } from '../../../domain/paging.js'
 
 export type ObservedClientsProtocol = {
   listObservedClients: Ask<ListObservedClients, ObservedClientsListed>
@@ -23,11 +23,8 @@ export type ObservedClient = {
   readonly lastSeenAt: Date
   readonly liveGrants: number
 }
-export type ListObservedClients = {
+export type ListObservedClients = Page & {
   readonly tenantId: TenantId
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 export type ObservedClientsListed = {
   readonly tag: 'listed'

@@ -5,7 +5,7 @@ import type { IdempotencyClaim, IdempotencyRefused } from '../../../domain/idemp
 import type { ApplicationId, TenantId } from '../../../domain/ids.js'
 import type { Principal } from '../../../domain/principal.js'
 import type { AudienceRefused } from '../../resources/api-resources/protocol.js'
-import type { ListCursor } from '../../../domain/paging.js'
+import type { ListCursor, Page } from '../../../domain/paging.js'
 
 export type ApplicationsProtocol = {
   listApplications: Ask<ListApplications, ApplicationsListed>
@@ -84,11 +84,8 @@ export type Application = {
   readonly updatedAt: Date
 }
 
-export type ListApplications = {
+export type ListApplications = Page & {
   readonly principal: Principal
-  /** 1 to 200. */
-  readonly limit: number
-  readonly after: ListCursor | null
 }
 export type ApplicationsListed = {
   readonly tag: 'listed'
