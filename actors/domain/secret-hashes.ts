@@ -1,9 +1,9 @@
 /** How secrets and codes are stored: as hashes. */
-import { createHash } from 'node:crypto'
+import { hash } from 'node:crypto'
 
-/** Hash under which secrets of cookies and URLs are stored. */
-export function sha256(token: string): Uint8Array {
-  return createHash('sha256').update(token, 'utf8').digest()
+/** Hash under which a random secret is stored: a token, a code, a key, a cookie. */
+export function sha256(secret: string): Buffer {
+  return hash('sha256', secret, 'buffer')
 }
 
 /** Hash under which a code is stored. It is bound to a secret that is not stored, so that the row allows no guesses. */

@@ -1,5 +1,4 @@
 /** The agent starts a delegation request and polls for the token. */
-import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findSessionKey } from '../../../storage/agents/agent-status.js'
 import { knownAudiences } from '../../../storage/oauth/applications.js'
@@ -10,6 +9,7 @@ import {
 } from '../../../storage/agents/delegation-requests.js'
 import { audited } from '../../domain/audit.js'
 import { newUserCode } from '../../domain/user-code.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import type { DelegationNeeds, DelegationHandler } from './needs.js'
 import type { PollDelegation, PollOutcome } from './protocol.js'
 import { requestedScopes, judgePoll } from './rules.js'
@@ -19,10 +19,6 @@ const DEVICE_CODE_BYTES = 32
 const SLOW_DOWN_SECS = 5
 /** With a million open requests, one code in 25,000 collides. */
 const CODE_TRIES_MAX = 8
-
-function deviceCodeSha256(code: string): Uint8Array {
-  return createHash('sha256').update(code, 'utf8').digest()
-}
 
 export const startDelegation: DelegationHandler<'startDelegation'> = async (
   { database, clock, random, metrics, issuer, settings },
@@ -48,7 +44,7 @@ export const startDelegation: DelegationHandler<'startDelegation'> = async (
         id: random.uuid(),
         agentId,
         keyFingerprint,
-        deviceCodeSha256: deviceCodeSha256(deviceCode),
+        deviceCodeSha256: sha256(deviceCode),
         scopes: requested.scopes,
         audience: target,
         address: caller.address,
@@ -106,7 +102,7 @@ async function outcomeOf(
   const poll = {
     tenantId,
     agentId,
-    deviceCodeSha256: deviceCodeSha256(deviceCode),
+    deviceCodeSha256: sha256(deviceCode),
     now,
     penalty: SLOW_DOWN_SECS,
   }

@@ -8,6 +8,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import { type AgentsProtocol, type AnchorType, agents } from '../agents/protocol.js'
 import { redirectUriFault } from '../../domain/redirect-uri.js'
 import { agentScopes, REGISTERED_AGENT_SCOPES } from '../../domain/scopes.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { type TenantsProtocol, tenants } from '../../identity/users/tenants/protocol.js'
 import { type TokensProtocol, tokens } from '../../oauth/tokens/protocol.js'
 import { type UsersProtocol, users } from '../../identity/users/protocol.js'
@@ -18,7 +19,7 @@ import {
   workspaces,
   FRAMEWORKS,
 } from './protocol.js'
-import { inviteTokenSha256, type Provisioned, provision } from './provision.js'
+import { type Provisioned, provision } from './provision.js'
 import { readFileSync } from 'node:fs'
 
 export type WorkspacesNeeds = {
@@ -103,10 +104,9 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
 
       async readOperatorInvite({ token }, { signal }) {
         // The request has only the token; the row says which tenant it belongs to.
-        const invite = await database.system(
-          (tx) => findOperatorInvite(tx, inviteTokenSha256(token)),
-          { signal },
-        )
+        const invite = await database.system((tx) => findOperatorInvite(tx, sha256(token)), {
+          signal,
+        })
         if (invite === undefined) return { tag: 'unknown_invite' }
         const { organizationName, expiresAt, usedAt } = invite
         return usedAt !== null || expiresAt <= clock.now()

@@ -1,5 +1,4 @@
 /** Creates a workspace in one transaction. */
-import { createHash } from 'node:crypto'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { insertAccount } from '../../../storage/identity/accounts.js'
@@ -23,6 +22,7 @@ import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.
 import { agentRegistered, eventData, type NewEvent } from '../../domain/events.js'
 import { WORKSPACE_APPLICATION_SCOPES } from '../../domain/scopes.js'
 import { slugCandidates } from '../../domain/tenants/slugs.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { appendOrganizationEvent } from '../../platform/organization-events.js'
 import { type FixturePrepared, fixtureEmail } from '../../identity/users/protocol.js'
 
@@ -190,17 +190,12 @@ async function insertInvite(
     tenantId: tenant.id,
     id: random.uuid(),
     organizationId,
-    tokenSha256: inviteTokenSha256(token),
+    tokenSha256: sha256(token),
     invitedByAgentId: agent.id,
     createdAt: now,
     expiresAt,
   })
   return { token, expiresAt }
-}
-
-/** The stored hash of an invite token. */
-export function inviteTokenSha256(token: string): Uint8Array {
-  return createHash('sha256').update(token, 'utf8').digest()
 }
 
 /** The registration event belongs to the control plane, the others to the new organization and its tenant. */

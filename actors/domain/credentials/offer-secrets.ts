@@ -17,11 +17,6 @@ export function codeOfOffer(
   return createHash('sha256').update(`${grant}:${handle}`, 'utf8').digest('base64url')
 }
 
-/** The stored form of a handle, code or issuer_state: each has 256 random bits. */
-export function offerSecretSha256(secret: string): Uint8Array {
-  return createHash('sha256').update(secret, 'utf8').digest()
-}
-
 /** The stored form of a transaction code. */
 export function txCodeSha256(offerId: string, txCode: string): Uint8Array {
   return createHash('sha256').update(`${offerId}:${txCode}`, 'utf8').digest()

@@ -2,7 +2,6 @@
  * The form of API keys: `svc_key_`, 256 random bits and a CRC-32 of what is before it, in base64url. The prefix lets
  * secret scanners find a key, and the checksum lets them and this service discard other texts without a look-up.
  */
-import { createHash } from 'node:crypto'
 import { crc32 } from 'node:zlib'
 import type { Random } from '../../../runtime/kernel/random.js'
 
@@ -21,11 +20,6 @@ export function newApiKey(random: Random): string {
 export function isApiKey(text: string): boolean {
   if (!API_KEY_FORM.test(text)) return false
   return checksum(text.slice(0, -CHECKSUM_CHARS)) === text.slice(-CHECKSUM_CHARS)
-}
-
-/** What is stored of a key. A plain hash is enough for 256 random bits. */
-export function apiKeyHash(key: string): Uint8Array {
-  return createHash('sha256').update(key, 'utf8').digest()
 }
 
 function checksum(body: string): string {

@@ -19,7 +19,6 @@ import {
   codeOfOffer,
   isOfferHandle,
   OFFER_HANDLE_BYTES,
-  offerSecretSha256,
   txCodeSha256,
 } from '../../domain/credentials/offer-secrets.js'
 import {
@@ -28,6 +27,7 @@ import {
 } from '../../domain/credentials/catalogue.js'
 import { isUuid } from '../../domain/ids.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { pageOf } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { PRE_AUTHORIZED_CODE } from '../tokens/protocol.js'
@@ -123,10 +123,9 @@ export const showCredentialOffer: Handling<'showCredentialOffer'> = async (
 ) => {
   const { database, clock, baseUrl } = tools
   if (!isOfferHandle(handle)) return UNKNOWN
-  const row = await database.system(
-    (tx) => findOfferByHandle(tx, offerSecretSha256(handle), clock.now()),
-    { signal },
-  )
+  const row = await database.system((tx) => findOfferByHandle(tx, sha256(handle), clock.now()), {
+    signal,
+  })
   if (row === undefined || !isOfIssuer(tools, row, tenantSlug)) return UNKNOWN
   const { offer, deepLink } = secretsOf(baseUrl, row, handle)
   return {
@@ -221,8 +220,8 @@ async function insert(
   }
   await insertCredentialOffer(tx, {
     ...offer,
-    handleSha256: offerSecretSha256(handle),
-    codeSha256: offerSecretSha256(codeOfOffer(grant, handle)),
+    handleSha256: sha256(handle),
+    codeSha256: sha256(codeOfOffer(grant, handle)),
   })
   recordAudit(tools, tx, caller, context, {
     type: 'admin.credential_offer.created',

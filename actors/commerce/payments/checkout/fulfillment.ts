@@ -3,7 +3,7 @@
  * lookup). The secret identifies the tenant, so only charges of that tenant are found. Secrets are
  * compared as digests, all of them, in constant time.
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import type { Handler } from '../../../../runtime/kernel/actor.js'
 import { findCharge } from '../../../../storage/commerce/charges.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
@@ -18,6 +18,7 @@ import {
 import { chargeOf } from '../records.js'
 import { selectedTypes } from '../../../domain/event-filters.js'
 import { isUuid } from '../../../domain/ids.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { CheckoutNeeds } from './needs.js'
 import type { CheckoutProtocol } from './protocol.js'
 
@@ -52,7 +53,7 @@ async function tenantsOf(
 ): Promise<ReadonlySet<string>> {
   const hint = secretHint(secret)
   const candidates = await database.system((tx) => webhooksByHint(tx, hint), { signal })
-  const digest = digestOf(secret)
+  const digest = sha256(secret)
   const tenantIds = new Set<string>()
   for (const webhook of candidates) {
     const secrets = await secretsOf(sealer, webhook)
@@ -61,7 +62,7 @@ async function tenantsOf(
     }
     // Compares every candidate, including those after a match.
     const matches = secrets
-      .map((candidate) => timingSafeEqual(digestOf(candidate), digest))
+      .map((candidate) => timingSafeEqual(sha256(candidate), digest))
       .includes(true)
     const scoped = selectedTypes(webhook.eventTypes).some((type) => type.startsWith(PAYMENTS))
     if (matches && scoped) tenantIds.add(webhook.tenantId)
@@ -78,8 +79,4 @@ async function secretsOf(sealer: Sealer, webhook: HintedWebhook): Promise<readon
       Buffer.from(await sealer.open(tenantId, context, value)).toString('utf8'),
     ),
   )
-}
-
-function digestOf(secret: string): Buffer {
-  return createHash('sha256').update(secret, 'utf8').digest()
 }

@@ -1,5 +1,4 @@
 /** Checkout sessions: the page that pays one charge. */
-import { createHash } from 'node:crypto'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   type CheckoutSessionRow,
@@ -9,17 +8,13 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { Offer } from '../x402/offers.js'
 import { awaitTransfers } from '../x402/transfers.js'
 import type { CheckoutNeeds } from './needs.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 
 const TOKEN_BYTES = 32
 
 /** A token for the page of a session. */
 export function sessionToken(random: Random): string {
   return random.token(TOKEN_BYTES)
-}
-
-/** What is stored of a token. */
-export function hashOf(token: string): Uint8Array {
-  return createHash('sha256').update(token).digest()
 }
 
 /** Inserts a session, and awaits the transfers of its offers on watched chains. */
@@ -29,7 +24,7 @@ export async function openSession(
   { token, ...session }: Omit<CheckoutSessionRow, 'status'> & { readonly token: string },
   offers: readonly Offer[],
 ): Promise<void> {
-  await insertCheckoutSession(tx, { ...session, tokenSha256: hashOf(token) })
+  await insertCheckoutSession(tx, { ...session, tokenSha256: sha256(token) })
   if (x402 !== null && offers.length > 0) {
     await awaitTransfers(tx, random, offers, x402.watched, session)
   }

@@ -13,6 +13,7 @@ import { recordAnswer } from '../charge-processing.js'
 import type { PaymentProvider } from '../payment-provider.js'
 import { recurringOf } from '../records.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { type LinkTerms, termsOf } from '../x402/offers.js'
 import { linkPath, sessionPath } from '../x402/sales.js'
 import type { CheckoutNeeds } from './needs.js'
@@ -25,7 +26,6 @@ import type {
   PayState,
   PayUnknown,
 } from './protocol.js'
-import { hashOf } from './session.js'
 import { transfersIn, x402Shown } from './terms.js'
 import { type WayToPay, waysToPay } from './ways-to-pay.js'
 
@@ -78,7 +78,7 @@ async function seenIn(
   needs: CheckoutNeeds,
   token: string,
 ): Promise<Seen | PayEnded | PayUnknown> {
-  const session = await findCheckoutSession(tx, hashOf(token))
+  const session = await findCheckoutSession(tx, sha256(token))
   if (session === undefined) return UNKNOWN
   const { tenantId, status, expiresAt } = session
   if (status === 'expired' || (status === 'open' && expiresAt <= needs.clock.now())) {

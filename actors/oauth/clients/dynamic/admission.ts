@@ -2,7 +2,7 @@
  * Authorization of registration (initial access token, RFC 7591 section 3) and of its management
  * (registration access token, RFC 7592 section 2).
  */
-import { createHash, timingSafeEqual } from 'node:crypto'
+import { timingSafeEqual } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import {
@@ -13,6 +13,7 @@ import {
 } from '../../../../storage/oauth/client-registration.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import { creatorScopes } from '../../../platform/oauth/creator-scopes.js'
 import { refused } from './metadata.js'
@@ -99,10 +100,6 @@ export async function authorizeManagement(
     timingSafeEqual(sha256(token), Buffer.from(row.tokenSha256))
   if (!right) return denied('the registration access token is not valid for this client')
   return { tag: 'managed', row, token }
-}
-
-export function sha256(token: string): Uint8Array {
-  return createHash('sha256').update(token, 'utf8').digest()
 }
 
 export function denied(description: string): TokenRefused {

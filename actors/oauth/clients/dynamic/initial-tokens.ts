@@ -9,9 +9,9 @@ import type { Database } from '../../../../storage/platform/sql.js'
 import { doneBy } from '../../../domain/audit.js'
 import type { IdempotencyRefused } from '../../../domain/idempotency.js'
 import type { Principal } from '../../../domain/principal.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { resourceScopesFor } from '../registered/resource-scopes.js'
 import { knownScopesWithin } from '../registered/rules.js'
-import { sha256 } from './admission.js'
 import type { CreateToken, ScopesRefused, TokenCreated } from './protocol.js'
 
 export const TOKEN_BYTES = 32

@@ -22,7 +22,8 @@ import type {
   ScopesBeyondCaller,
 } from './protocol.js'
 import { type ApiKeysNeeds, type Handling, recordOf, UNKNOWN } from './read.js'
-import { apiKeyHash, newApiKey } from '../../../domain/oauth/api-key.js'
+import { newApiKey } from '../../../domain/oauth/api-key.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 
 const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
 
@@ -61,7 +62,7 @@ export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, con
       const now = clock.now()
       const secret = newApiKey(random)
       const row = await replaceApiKeySecret(tx, tenantId, keyId, {
-        tokenSha256: apiKeyHash(secret),
+        tokenSha256: sha256(secret),
         previousExpiresAt: new Date(now.getTime() + overlapSecs * 1000),
         expiresAt: new Date(now.getTime() + (expiresInSecs ?? 0) * 1000),
         now,
@@ -125,7 +126,7 @@ async function insert(
     createdAt: now,
     expiresAt: new Date(now.getTime() + lifetimeSecs * 1000),
   }
-  const tokenSha256 = apiKeyHash(secret)
+  const tokenSha256 = sha256(secret)
   if (!(await insertApiKey(tx, { ...row, tokenSha256 }, settings.max_per_tenant)))
     return { tag: 'full', most: settings.max_per_tenant }
   const key = { ...row, rotatedAt: null, previousExpiresAt: null, lastUsedAt: null }

@@ -5,8 +5,8 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import { findCodes } from '../../../../storage/oauth/authorization-codes.js'
-import { hashRefreshToken } from '../grants/refresh-token.js'
 import type { InteractionNeeds } from './pending-request.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 
 /** Time in which a form that is sent again gets the same redirect. */
 const REPEATED_MS = 60_000
@@ -64,7 +64,7 @@ export async function answeredBefore(
   const now = clock.now()
   const isRecent = now.getTime() - consumedAt.getTime() < REPEATED_MS
   if (code === null) return isRecent ? { tag: 'again', code } : null
-  const [row] = await findCodes(database, [hashRefreshToken(code)])
+  const [row] = await findCodes(database, [sha256(code)])
   if (row?.standing !== true) return null
   const isOpen = row.redeemedAt === null && row.expiresAt > now
   return isRecent && isOpen ? { tag: 'again', code } : { tag: 'done' }

@@ -2,13 +2,13 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { type RequestedClaims, insertCode } from '../../../../storage/oauth/authorization-codes.js'
 import type { ApiResource } from '../../../domain/entities/api-resource.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { consumeAuthorizationRequests } from '../../../../storage/oauth/authorization-requests.js'
 import { rememberConsent, rememberResourceConsent } from '../../../../storage/oauth/consents.js'
 import { redeemIssuerState } from '../../../../storage/oauth/credential-offers.js'
 import { openPersonSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../../identity/sign-in/sessions/protocol.js'
-import { hashRefreshToken } from '../grants/refresh-token.js'
 import { sealAnswer } from './answered.js'
 import { grantedDetails } from './credential-requests.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
@@ -106,7 +106,7 @@ async function write(
   await insertCode(tx, {
     tenantId,
     id: grantId,
-    codeSha256: hashRefreshToken(code),
+    codeSha256: sha256(code),
     clientId,
     sessionId,
     subject,

@@ -7,7 +7,7 @@ import type { AuthorizationDetails } from '../../../../storage/oauth/authorizati
 import { findOfferByCode } from '../../../../storage/oauth/credential-offers.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { CREDENTIAL_DETAILS_TYPE } from '../../../domain/credentials/catalogue.js'
-import { offerSecretSha256 } from '../../../domain/credentials/offer-secrets.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { knownAudience } from '../issue/audience.js'
 
 type Needs = {
@@ -28,11 +28,9 @@ export async function offeredTo(
   { signal }: MessageContext,
 ): Promise<OfferedTo> {
   if (issuerState == null) return { offerId: null }
-  const offer = await database.tenant(
-    tenantId,
-    (tx) => findOfferByCode(tx, offerSecretSha256(issuerState)),
-    { signal },
-  )
+  const offer = await database.tenant(tenantId, (tx) => findOfferByCode(tx, sha256(issuerState)), {
+    signal,
+  })
   const isOpen =
     offer?.grantType === 'authorization_code' &&
     offer.status === 'offered' &&

@@ -5,6 +5,7 @@ import { findAuthorizationRequest } from '../../../../storage/oauth/authorizatio
 import type { AssuranceLevel } from '../../../domain/assurance.js'
 import { CONSOLE_CLIENT_ID } from '../../../domain/people/console-client.js'
 import type { TenancySettings } from '../../../domain/tenants/resolution.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import type { MetadataClients } from '../clients/metadata/metadata-clients.js'
 import {
@@ -19,7 +20,6 @@ import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/name
 import type { OAuthForm } from '../form.js'
 import type { TokensProtocol } from '../protocol.js'
 import type { OidcSettings } from '../settings.js'
-import { handleSha256 } from './interaction.js'
 import type { AuthorizationRequest } from './parameters.js'
 import type { InteractionNeeds } from './pending-request.js'
 import { type Refused, type RefusedError, REQUEST_URI_PREFIX } from './protocol.js'
@@ -142,8 +142,7 @@ export async function findRequest(
 ) {
   // The tenant is unknown until the request is found, so the look-up crosses tenants.
   return needs.database.system(
-    (tx) =>
-      findAuthorizationRequest<AuthorizationRequest>(tx, handleSha256(handle), needs.clock.now()),
+    (tx) => findAuthorizationRequest<AuthorizationRequest>(tx, sha256(handle), needs.clock.now()),
     { signal: context.signal },
   )
 }

@@ -3,7 +3,6 @@
  * from the request and the current session, because the return of a browser proves nothing (OpenID
  * Connect Core sections 3.1.2.1 to 3.1.2.6, RFC 9470).
  */
-import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { insertAuthorizationRequest } from '../../../../storage/oauth/authorization-requests.js'
 import { findObservedFacts } from '../../../../storage/oauth/observed-clients.js'
@@ -21,6 +20,7 @@ import {
 import { sessionScopes } from '../../../domain/scopes.js'
 import type { BrowserSession } from '../../../identity/sign-in/sessions/protocol.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import {
   namedResources,
   resourceLookup,
@@ -54,10 +54,6 @@ const HANDLE_BYTES = 32
 export const RESUME_PATH = '/oauth/authorize/resume'
 
 export type Outcome = Answered | AccountsShown | Interaction | ConsentAsked | Refused
-
-export function handleSha256(handle: string): Uint8Array {
-  return createHash('sha256').update(handle, 'utf8').digest()
-}
 
 export async function proceed(
   needs: InteractionNeeds,
@@ -409,7 +405,7 @@ async function store(
   const row = {
     tenantId,
     id: random.uuid(),
-    handleSha256: handleSha256(handle),
+    handleSha256: sha256(handle),
     clientId: client.id,
     pushedId,
     request,

@@ -6,6 +6,7 @@ import type { AuthorizingClientRow } from '../../../../storage/oauth/application
 import { insertAuthorizationRequest } from '../../../../storage/oauth/authorization-requests.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { AssuranceLevel } from '../../../domain/assurance.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
 import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
 import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
@@ -21,7 +22,7 @@ import type {
   TokenRequest,
   TokensProtocol,
 } from '../protocol.js'
-import { demandedPerson, handleSha256 } from './interaction.js'
+import { demandedPerson } from './interaction.js'
 import { targetOf, UNKNOWN_AUDIENCE } from './target.js'
 import { validateRequest } from './validate-request.js'
 import { type Pushed, type PushRefused, REQUEST_URI_PREFIX } from './protocol.js'
@@ -122,7 +123,7 @@ async function pushFor(
       insertAuthorizationRequest(tx, {
         tenantId: client.tenantId,
         id: random.uuid(),
-        handleSha256: handleSha256(requestUri),
+        handleSha256: sha256(requestUri),
         clientId: client.id,
         pushedId: null,
         request: { ...request, jkt: request.jkt ?? identified.jkt },

@@ -4,9 +4,10 @@ import type { AuthorizingClientRow } from '../../../../storage/oauth/application
 import { findEndedAuthorizationRequest } from '../../../../storage/oauth/authorization-requests.js'
 import { findObservedFacts } from '../../../../storage/oauth/observed-clients.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { answeredBefore } from './answered.js'
 import { type AuthorizationNeeds, clientOf, findRequest, refused } from './find-request.js'
-import { handleSha256, type Outcome, proceed } from './interaction.js'
+import { type Outcome, proceed } from './interaction.js'
 import { codeLocation, errorLocation, startOf } from './locations.js'
 import type { AuthorizationRequest } from './parameters.js'
 import type { Allowed, PendingRequest } from './pending-request.js'
@@ -109,7 +110,7 @@ export async function notPending(
   if (!HANDLE.test(handle)) return OVER
   // The tenant is unknown until the request is found, so the look-up crosses tenants.
   const row = await needs.database.system(
-    (tx) => findEndedAuthorizationRequest<AuthorizationRequest>(tx, handleSha256(handle)),
+    (tx) => findEndedAuthorizationRequest<AuthorizationRequest>(tx, sha256(handle)),
     { signal: context.signal },
   )
   const client = row === undefined ? null : await clientOf(needs, row.clientId, context)

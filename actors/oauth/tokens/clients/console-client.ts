@@ -2,7 +2,6 @@
  * The client of the console in a tenant. Its application is written at the first sign-in. Its `metadata_url` is the
  * client_id, so that it is not listed among the applications of the tenant and no secret or change applies to it.
  */
-import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
@@ -13,6 +12,7 @@ import {
   CONSOLE_CLIENT_ID,
   CONSOLE_SCOPES,
 } from '../../../domain/people/console-client.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { Client } from './clients.js'
 import type { OAuthForm } from '../form.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
@@ -63,8 +63,4 @@ export async function consoleClientOf(
   const isConsole = client?.metadataUrl === CONSOLE_CLIENT_ID
   if (!isConsole || client.status !== 'active' || client.tenantStatus !== 'active') return null
   return { kind: 'application', confidential: false, row: client }
-}
-
-function sha256(text: string): Uint8Array {
-  return createHash('sha256').update(text, 'utf8').digest()
 }

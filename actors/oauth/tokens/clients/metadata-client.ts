@@ -11,6 +11,7 @@ import { findClient } from '../../../../storage/oauth/applications.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { Admitted, MetadataClients, NotAdmitted } from './metadata/metadata-clients.js'
 import {
   NO_SUCH_RESOURCE,
@@ -19,7 +20,6 @@ import {
   type TenantOfRequestNeeds,
 } from './metadata/tenant-of-request.js'
 import type { OAuthForm } from '../form.js'
-import { hashRefreshToken } from '../grants/refresh-token.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
@@ -153,7 +153,7 @@ async function grantOf(
   const token = form.get('token')
   let grant: Grant | null = null
   if (code !== null) {
-    const row = await lookups.code(hashRefreshToken(code))
+    const row = await lookups.code(sha256(code))
     if (row !== undefined)
       grant = {
         tenantId: row.tenantId,
@@ -165,13 +165,13 @@ async function grantOf(
     if (read?.principal.clientId === clientId)
       return { tenantId: read.principal.tenantId, applicationId: null, documentSha256: null }
   } else if (refreshToken !== null || token !== null) {
-    const row = await lookups.refreshToken(hashRefreshToken((refreshToken ?? token)!))
+    const row = await lookups.refreshToken(sha256((refreshToken ?? token)!))
     if (row !== undefined)
       grant = { tenantId: row.tenantId, applicationId: row.clientId, documentSha256: null }
   } else if (deviceCode !== null) {
     // The tenant is unknown until the request is found, so the look-up crosses tenants.
     const row = await database.system((tx) =>
-      findBackchannelClient(tx, 'device', hashRefreshToken(deviceCode)),
+      findBackchannelClient(tx, 'device', sha256(deviceCode)),
     )
     if (row !== undefined)
       grant = { tenantId: row.tenantId, applicationId: row.clientId, documentSha256: null }

@@ -5,11 +5,11 @@
  * The response never tells whether the user exists: a request for an unknown user is stored like any
  * other, and expires unanswered.
  */
-import { createHash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { ActorRef } from '../../../../runtime/kernel/actor.js'
 import { insertBackchannelRequest } from '../../../../storage/oauth/backchannel-requests.js'
 import type { AssuranceLevel } from '../../../domain/assurance.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../protocol.js'
@@ -73,7 +73,7 @@ async function startFor(
         tenantId: client.tenantId,
         id: random.uuid(),
         kind: 'ciba',
-        codeSha256: createHash('sha256').update(authReqId, 'utf8').digest(),
+        codeSha256: sha256(authReqId),
         userCode: null,
         clientId: client.id,
         scopes,

@@ -6,7 +6,6 @@
  * application and the origin of the request first (sections 3.3 and 5.4). A decision is valid only in
  * the session in which the page was shown.
  */
-import { createHash } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { AuthorizingClientRow } from '../../../../storage/oauth/applications.js'
 import {
@@ -22,6 +21,7 @@ import type {
 } from '../../../identity/sign-in/sessions/protocol.js'
 import { newUserCode, readUserCode, showUserCode } from '../../../domain/user-code.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { type AttemptCounts, judgeAttempt, type Judged } from '../../../platform/attempts.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../protocol.js'
 import { type ClientRequest, type ClientRequestNeeds, withClientRequest } from './request.js'
@@ -76,7 +76,7 @@ async function startFor(
     tenantId: client.tenantId,
     id: random.uuid(),
     kind: 'device',
-    codeSha256: createHash('sha256').update(deviceCode, 'utf8').digest(),
+    codeSha256: sha256(deviceCode),
     clientId: client.id,
     scopes,
     audience,

@@ -7,10 +7,11 @@ import type { AccessGrant } from '../issue/access-token.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
 import type { ChallengeSpent, GrantAgent, Granted } from '../protocol.js'
-import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
+import { REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import type { JwtSettings } from '../settings.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 
 /** RFC 8176: proof of possession of a key. */
 const AGENT_AMR = ['pop']
@@ -67,7 +68,7 @@ export async function grantAgent(
       audience: issuer,
       jkt,
       familyId: random.uuid(),
-      refreshTokenSha256: hashRefreshToken(refreshToken),
+      refreshTokenSha256: sha256(refreshToken),
       now,
       expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_agent_secs * 1000),
     },

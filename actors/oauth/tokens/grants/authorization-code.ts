@@ -23,8 +23,9 @@ import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue
 import { type TokenScope, downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
-import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
+import { REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
 import type { OAuthReason } from '../../../domain/oauth-reasons.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { refuse } from '../refusals.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
@@ -59,7 +60,7 @@ export async function grantCode(
   const code = form.get('code')
   if (code === null) return refuse('invalid_request', 'code is missing', 'parameter_missing')
   const { lookups, clock } = needs
-  const row = await lookups.code(hashRefreshToken(code))
+  const row = await lookups.code(sha256(code))
   if (row === undefined || row.clientId !== client.row.id)
     return refuse(
       'invalid_grant',
@@ -154,7 +155,7 @@ async function redeem(
       // A confidential client may rotate its key, since its refresh tokens are bound to the client
       // (RFC 9449 section 5).
       jkt: client.confidential ? null : proof.jkt,
-      refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+      refreshTokenSha256: refreshToken === null ? null : sha256(refreshToken),
       offline,
       now,
       expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),

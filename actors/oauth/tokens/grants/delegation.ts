@@ -18,10 +18,11 @@ import { tokenAudience } from '../issue/audience.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
 import type { DelegatedGranted, GrantDelegated } from '../protocol.js'
-import { hashRefreshToken, REFRESH_TOKEN_BYTES } from './refresh-token.js'
+import { REFRESH_TOKEN_BYTES } from './refresh-token.js'
 import type { JwtSettings } from '../settings.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 
 export type DelegatedNeeds = {
   readonly database: Database
@@ -100,7 +101,7 @@ export async function grantDelegated(
         jkt,
         audience,
         familyId: random.uuid(),
-        refreshTokenSha256: hashRefreshToken(refreshToken),
+        refreshTokenSha256: sha256(refreshToken),
         now,
         expiresAt,
         refreshExpiresAt: new Date(now.getTime() + refreshSecs * 1000),

@@ -24,9 +24,10 @@ import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue
 import { downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { GrantType, Issued, OAuthRefused, ProofRefused } from '../protocol.js'
-import { hashRefreshToken, REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
+import { REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 
 /** What a client waits longer after a poll that is too early (RFC 8628 section 3.5). A poll after the interval is answered. */
 const SLOW_DOWN_SECS = 5
@@ -72,7 +73,7 @@ export async function grantBackchannel(
   const now = clock.now()
   const key = {
     kind,
-    codeSha256: hashRefreshToken(code),
+    codeSha256: sha256(code),
     clientId: client.row.id,
     now,
   }
@@ -169,7 +170,7 @@ async function redeem(
         id: row.id,
         // A confidential client's refresh tokens are bound to the client (RFC 9449 section 5).
         jkt: client.confidential ? null : jkt,
-        refreshTokenSha256: refreshToken === null ? null : hashRefreshToken(refreshToken),
+        refreshTokenSha256: refreshToken === null ? null : sha256(refreshToken),
         documentSha256: client.documentSha256 ?? null,
         now,
         expiresAt: new Date(now.getTime() + jwt.refresh_token_lifetime_human_secs * 1000),

@@ -12,8 +12,9 @@ import {
 } from '../../../../storage/oauth/credential-offers.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Database } from '../../../../storage/platform/sql.js'
-import { isTxCode, offerSecretSha256 } from '../../../domain/credentials/offer-secrets.js'
+import { isTxCode } from '../../../domain/credentials/offer-secrets.js'
 import { ANONYMOUS_CLIENT, CREDENTIAL_DETAILS_TYPE } from '../../../domain/credentials/catalogue.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import type { AccessGrant } from '../issue/access-token.js'
@@ -68,7 +69,7 @@ export async function grantPreAuthorized(
   )
   if (code.length > CODE_CHARACTERS_MAX) return unknown
   // The tenant is unknown until the code is found, so the look-up crosses tenants.
-  const offer = await database.system((tx) => findOfferByCode(tx, offerSecretSha256(code)), {
+  const offer = await database.system((tx) => findOfferByCode(tx, sha256(code)), {
     signal: context.signal,
   })
   if (offer === undefined || offer.grantType !== 'pre-authorized_code') return unknown

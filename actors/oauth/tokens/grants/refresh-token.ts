@@ -8,7 +8,6 @@
  * revokes the family. A replay also ends an agent's session and the delegation behind it. It does not
  * end a user's session, which other applications share.
  */
-import { hash } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
@@ -39,6 +38,7 @@ import {
 } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import type { OAuthReason } from '../../../domain/oauth-reasons.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { refuse } from '../refusals.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
@@ -67,10 +67,6 @@ export type RefreshProof = {
   readonly refusal: (description: string, reason?: OAuthReason) => Promise<ProofRefused>
 }
 
-export function hashRefreshToken(token: string): Uint8Array {
-  return hash('sha256', token, 'buffer')
-}
-
 export async function grantRefresh(
   needs: RefreshNeeds,
   client: Client,
@@ -89,15 +85,15 @@ export async function grantRefresh(
     )
 
   const { lookups, clock, deadFamilies } = needs
-  const sha256 = hashRefreshToken(token)
-  const dead = deadFamilies.find(sha256)
+  const tokenSha256 = sha256(token)
+  const dead = deadFamilies.find(tokenSha256)
   if (dead !== undefined) {
     needs.metrics.deadFamilyRemembered()
     return refuse('invalid_grant', ...whyRefused(dead, client.row.id, clock.now()))
   }
-  const row = await lookups.refreshToken(sha256)
+  const row = await lookups.refreshToken(tokenSha256)
   if (row === undefined) return refuse('invalid_grant', NOT_THEIRS, 'refresh_token_unknown')
-  deadFamilies.note(sha256, row)
+  deadFamilies.note(tokenSha256, row)
   const verdict = judgeRefresh(row, client.row.id, proof.jkt, clock.now())
   switch (verdict) {
     case 'refused':
@@ -191,7 +187,7 @@ async function rotate(
     input: {
       familyId: row.familyId,
       generation: row.generation,
-      successorSha256: hashRefreshToken(refreshToken),
+      successorSha256: sha256(refreshToken),
       successorAnswer,
       now: access.issuedAt,
     },

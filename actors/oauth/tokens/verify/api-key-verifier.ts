@@ -10,7 +10,8 @@ import type { Database } from '../../../../storage/platform/sql.js'
 import { isAddressWithin } from '../../../domain/commerce/networks.js'
 import type { Principal } from '../../../domain/principal.js'
 import { ttlCache } from '../../../platform/batching/ttl-cache.js'
-import { apiKeyHash, isApiKey } from '../../../domain/oauth/api-key.js'
+import { isApiKey } from '../../../domain/oauth/api-key.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import { creatorScopes } from '../../../platform/oauth/creator-scopes.js'
 import type { Authenticate, Authenticated, Unauthenticated } from '../protocol.js'
 
@@ -102,7 +103,7 @@ export function createApiKeyVerifier({
     async authenticate({ token, scheme, address, anyAudience }, context) {
       if (scheme !== 'Bearer' || anyAudience === true || !isApiKey(token))
         return refused('unauthorized', 'the token is not valid')
-      const hash = apiKeyHash(token)
+      const hash = sha256(token)
       const found = await known.get(
         Buffer.from(hash).toString('base64url'),
         [],
@@ -121,7 +122,7 @@ export function createApiKeyVerifier({
     },
 
     async inspect(key) {
-      const found = await read(apiKeyHash(key))
+      const found = await read(sha256(key))
       if (found === undefined || !isValid(found) || found.held.length === 0) return null
       const issuedAtSecs = Math.floor(found.createdAt.getTime() / 1000)
       return { principal: principalOf(found), issuedAtSecs }

@@ -7,10 +7,10 @@ import type { ReadToken } from '../issue/access-token.js'
 import type { AccessTokenVerifier } from './access-token-verifier.js'
 import type { ApiKeyVerifier } from './api-key-verifier.js'
 import { isApiKey } from '../../../domain/oauth/api-key.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { Client } from '../clients/clients.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { ActiveToken, Introspection } from '../protocol.js'
-import { hashRefreshToken } from '../grants/refresh-token.js'
 
 const INACTIVE = { active: false } as const
 /** Access tokens are JWTs with dots. Refresh tokens have no dots. */
@@ -149,7 +149,7 @@ async function refreshToken(
   // The tenant is unknown until the token is found, so the look-up crosses tenants.
   const [row, clientId] = await database.system(
     async (tx) => {
-      const found = await findRefreshToken(tx, hashRefreshToken(token))
+      const found = await findRefreshToken(tx, sha256(token))
       const url = found && (await findMetadataUrl(tx, found.tenantId, found.clientId))
       return [found, url ?? found?.clientId] as const
     },

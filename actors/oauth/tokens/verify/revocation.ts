@@ -12,12 +12,12 @@ import { insertRevokedToken } from '../../../../storage/oauth/revoked-tokens.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
+import { sha256 } from '../../../domain/secret-hashes.js'
 import type { AccessTokenVerifier } from './access-token-verifier.js'
 import { type Client, publicClientId } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { revokedEvent } from '../issue/issued-event.js'
 import type { OAuthRefused, Revoked } from '../protocol.js'
-import { hashRefreshToken } from '../grants/refresh-token.js'
 import { refuse } from '../refusals.js'
 
 /** Access tokens are JWTs with dots, refresh tokens have none: token_type_hint is not needed. */
@@ -77,7 +77,7 @@ async function revokeFamily(
   context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
   // The tenant is unknown until the token is found, so the look-up crosses tenants.
-  const row = await database.system((tx) => findRefreshToken(tx, hashRefreshToken(token)), {
+  const row = await database.system((tx) => findRefreshToken(tx, sha256(token)), {
     signal: context.signal,
   })
   if (row === undefined) return DONE
