@@ -1,11 +1,9 @@
-/** Passwords, users, agents, workspaces and sign-in. */
+/** Passwords, users, agents, workspaces, browser sessions and federated sign-in. */
 import { pooled, processors } from './pools.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
 import { powMetrics } from '../../actors/agents/agents/metrics.js'
 import { agents } from '../../actors/agents/agents/protocol.js'
 import { browserSessionsActor } from '../../actors/identity/sign-in/sessions/actor.js'
-import { browserSessions } from '../../actors/identity/sign-in/sessions/protocol.js'
-import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import {
   checkPasswordEngine,
   type PasswordCompute,
@@ -17,7 +15,6 @@ import {
 import { openBreaches } from '../../actors/identity/passwords/breaches.js'
 import { passwords } from '../../actors/identity/passwords/protocol.js'
 import { pow } from '../../actors/agents/proof-of-work/protocol.js'
-import { federatedLogin } from '../../actors/identity/sign-in/ways/federated/protocol.js'
 import { tenants } from '../../actors/identity/users/tenants/protocol.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import { usersActor } from '../../actors/identity/users/actor.js'
@@ -36,8 +33,6 @@ export function peopleWirings(shared: SharedNeeds): readonly ActorWiring[] {
     resources,
     settings,
     database,
-    coordination,
-    sealer,
     clock,
     random,
     metrics,
@@ -46,9 +41,6 @@ export function peopleWirings(shared: SharedNeeds): readonly ActorWiring[] {
     issuer,
     alwaysTwo,
     registry,
-    offers,
-    captcha,
-    gate,
     mailQueue,
     groups,
     documents,
@@ -112,31 +104,5 @@ export function peopleWirings(shared: SharedNeeds): readonly ActorWiring[] {
     })),
     wireActor(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
     ...federatedLoginWirings(shared),
-    wireActor(signInActor, ({ ref, onStop }) => {
-      onStop(async () => captcha?.close())
-      return {
-        ...common,
-        coordination,
-        sealer,
-        passwords: ref(passwords),
-        tenants: ref(tenants),
-        browserSessions: ref(browserSessions),
-        federatedLogin: ref(federatedLogin),
-        settings: auth,
-        cookies: settings.session_cookie,
-        alwaysTwo,
-        passkeys: settings.passkey.enabled,
-        registry,
-        mail: mailQueue,
-        email: settings.email,
-        adaptiveMfa: settings.adaptive_mfa,
-        emailOtp: settings.email_otp,
-        magicLink: settings.magic_link,
-        issuer,
-        consolePath: settings.console.enabled ? '/console' : null,
-        offers,
-        gate,
-      }
-    }),
   ]
 }

@@ -1,6 +1,7 @@
-/** The other ways to sign in. */
+/** Sign-in and recovery. */
 import { browserSessions } from '../../actors/identity/sign-in/sessions/protocol.js'
 import { passwordRecoveryActor } from '../../actors/identity/sign-in/recovery/actor.js'
+import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { login } from '../../actors/identity/sign-in/protocol.js'
 import { guestsActor } from '../../actors/identity/sign-in/ways/guest/actor.js'
 import { siweActor } from '../../actors/identity/sign-in/ways/ethereum/actor.js'
@@ -20,38 +21,57 @@ export function signInWirings(shared: SharedNeeds): readonly ActorWiring[] {
   const {
     resources,
     settings,
-    database,
     coordination,
-    clock,
-    random,
+    sealer,
     auth,
     issuer,
     alwaysTwo,
     registry,
     offers,
+    captcha,
     gate,
     mailQueue,
     common,
   } = shared
+  const way = {
+    ...common,
+    coordination,
+    settings: auth,
+    cookies: settings.session_cookie,
+    mail: mailQueue,
+    email: settings.email,
+    adaptiveMfa: settings.adaptive_mfa,
+    registry,
+  }
   return [
+    wireActor(signInActor, ({ ref, onStop }) => {
+      onStop(async () => captcha?.close())
+      return {
+        ...way,
+        sealer,
+        passwords: ref(passwords),
+        tenants: ref(tenants),
+        browserSessions: ref(browserSessions),
+        federatedLogin: ref(federatedLogin),
+        alwaysTwo,
+        passkeys: settings.passkey.enabled,
+        emailOtp: settings.email_otp,
+        magicLink: settings.magic_link,
+        issuer,
+        consolePath: settings.console.enabled ? '/console' : null,
+        offers,
+        gate,
+      }
+    }),
     wireActor(passkeysActor, async ({ ref }) => {
       if (settings.deployment.thread_start === 'at_start') await webauthn()
       return {
-        database,
-        coordination,
-        clock,
-        random,
+        ...way,
         login: ref(login),
         browserSessions: ref(browserSessions),
         federatedLogin: ref(federatedLogin),
-        settings: auth,
-        cookies: settings.session_cookie,
         passkeys: settings.passkey.enabled,
         relyingParty: relyingParty(settings.passkey, issuer),
-        mail: mailQueue,
-        email: settings.email,
-        adaptiveMfa: settings.adaptive_mfa,
-        registry,
         offers,
       }
     }),
@@ -59,59 +79,29 @@ export function signInWirings(shared: SharedNeeds): readonly ActorWiring[] {
       const sender = textSenderOf(resources)
       onStop(() => sender.close())
       return {
-        ...common,
-        coordination,
-        settings: auth,
-        cookies: settings.session_cookie,
+        ...way,
         tenants: ref(tenants),
         browserSessions: ref(browserSessions),
         sms: settings.sms,
         i18n: settings.i18n,
-        mail: mailQueue,
-        email: settings.email,
-        adaptiveMfa: settings.adaptive_mfa,
         sender,
         issuer,
-        registry,
       }
     }),
-    wireActor(guestsActor, () => ({
-      ...common,
-      coordination,
-      settings: auth,
-      adaptiveMfa: settings.adaptive_mfa,
-      cookies: settings.session_cookie,
-      mail: mailQueue,
-      email: settings.email,
-      anonymous: settings.anonymous,
-      registry,
-    })),
+    wireActor(guestsActor, () => ({ ...way, anonymous: settings.anonymous })),
     wireActor(siweActor, ({ ref }) => ({
-      ...common,
-      coordination,
-      settings: auth,
-      cookies: settings.session_cookie,
+      ...way,
       tenants: ref(tenants),
       browserSessions: ref(browserSessions),
       siwe: settings.siwe,
-      mail: mailQueue,
-      email: settings.email,
-      adaptiveMfa: settings.adaptive_mfa,
       issuer,
-      registry,
     })),
     wireActor(passwordRecoveryActor, ({ ref }) => ({
-      ...common,
-      coordination,
+      ...way,
       browserSessions: ref(browserSessions),
       passwords: ref(passwords),
       tenants: ref(tenants),
-      settings: auth,
-      adaptiveMfa: settings.adaptive_mfa,
-      cookies: settings.session_cookie,
       gate,
-      mail: mailQueue,
-      email: settings.email,
       selfService: settings.user_self_service,
       alwaysTwo,
       issuer,

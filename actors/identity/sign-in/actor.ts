@@ -1,7 +1,6 @@
 /** Sign-in: assembles the handlers of its steps. */
 import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { counted, counter } from '../../platform/metrics.js'
-import { adaptiveMfa } from './second-factors/risk.js'
 import { federatedLogin } from './ways/federated/protocol.js'
 import { passwords } from '../passwords/protocol.js'
 import { browserSessions } from './sessions/protocol.js'
@@ -15,8 +14,7 @@ import {
 } from './ways/mail.js'
 import { acceptOperatorInvite } from './operators/invite.js'
 import { acceptOperatorInviteLetter, readOperatorInviteLetter } from './operators/invite-letter.js'
-import { lockout } from './limits/lockout.js'
-import { mailQuota } from './limits/mail-quota.js'
+import { limitsOf } from './limits/limits-of.js'
 import type { SignInActorNeeds, SignInActorTools } from './needs.js'
 import { showSignIn, signIn } from './ways/password.js'
 import { login, type SignInProtocol } from './protocol.js'
@@ -58,15 +56,11 @@ export const signInActor = defineActor<SignInProtocol, SignInActorNeeds>({
     acceptOperatorInviteLetter: ({ token }) => token,
   },
   create(needs) {
-    const { clock, coordination, settings, registry } = needs
-    const quota = mailQuota(coordination, needs.email)
     return boundHandlers<SignInProtocol, SignInActorTools>(HANDLERS, {
       ...needs,
-      lockout: lockout(coordination, settings, clock),
-      mailQuota: quota,
-      adaptive: adaptiveMfa(needs, quota),
+      ...limitsOf(needs),
       outcomes: counter(
-        registry,
+        needs.registry,
         'svc_sign_in_steps_total',
         'Submitted forms of the sign-in pages by outcome.',
         ['step', 'outcome'],

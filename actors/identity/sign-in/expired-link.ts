@@ -34,6 +34,18 @@ export function readLink(
   }, context)
 }
 
+/** The page behind a link of an account. */
+export async function linkPage(
+  tools: { readonly database: Database; readonly clock: Clock },
+  purpose: TicketPurpose,
+  token: string,
+  context: MessageContext,
+) {
+  const link = await readLink(tools, purpose, token, context)
+  if (link.tag === 'gone') return link
+  return { tag: 'page', tenant: link.tenant, email: link.ticket.email } as const
+}
+
 export async function expiredLink(
   tx: Transaction,
   purpose: TicketPurpose,

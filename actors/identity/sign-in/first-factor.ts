@@ -2,6 +2,7 @@
  * Judges a first factor, opens the session after it, and names the second factors the user can be challenged with.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Random } from '../../../runtime/kernel/random.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../storage/identity/passkeys.js'
 import type { SignInFlowFound } from '../../../storage/identity/sign-in-flows.js'
@@ -10,8 +11,8 @@ import { recordSignIn, type SignInRow } from '../../../storage/identity/sign-ins
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../../platform/people/person-events.js'
 import type { MailboxProved } from '../../platform/people/mailbox-proof.js'
-import { nextStep, pathOf } from './flow/flows.js'
-import { type SignInTools, readProgress } from './flow/progress.js'
+import { pathOf } from './flow/flows.js'
+import { type Progress, type SignInTools, readProgress } from './flow/progress.js'
 import { type Attempted, orBusy } from './limits/lockout.js'
 import type { Busy, Locked, SignedIn, Visitor } from './protocol.js'
 import { openSession } from './sessions/open-session.js'
@@ -86,7 +87,6 @@ export async function openSessionInFlow(
     const newSession = { tenantId, tenantSettings, accountId, pending, amr }
     const session = await openSession(tx, tools, newSession, visitor, now)
     const base = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
-    const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
     const newEvents: PersonEvent[] = [
       pending
         ? {
@@ -101,24 +101,55 @@ export async function openSessionInFlow(
       const fields = { reasons: risk.reasons, method }
       newEvents.push({ ...base, type: 'auth.adaptive_mfa.triggered', fields })
     }
-    if (activated) newEvents.unshift({ ...base, type: 'tenant_user.activated' })
-    const joining = { tenantId, accountId, sub, requestId: context.requestId }
-    appendEvents(
-      tx,
-      newEvents.map((event) => personEvent(random, event, now)),
-    )
-    await joinByInvitation(tx, random, joining, now)
+    await recordFirstFactor(tx, random, { ...base, accountId, tenantUserId }, newEvents, now)
     return { token: session.token, confirms }
   }, context)
   const { token } = opened
   const progress = await readProgress(tools, flowToken, token, context)
-  const step = progress?.step ?? nextStep(flow, undefined, 1, now)
   if (opened.confirms && progress?.session !== undefined) {
     const { email } = progress.session
     // A message that could not be sent is requested again on the page.
     await adaptive.send({ flow, accountId, email, token, visitor }, context)
   }
-  return { tag: 'signed_in', token, location: pathOf(step, flowToken, flow.returnTo) }
+  return signedInAt(progress, flow, flowToken, token)
+}
+
+/** Records a first factor, appends its events, and accepts an invitation to the organization. */
+export async function recordFirstFactor(
+  tx: Transaction,
+  random: Random,
+  {
+    accountId,
+    tenantUserId,
+    ...inSession
+  }: Omit<PersonEvent, 'type' | 'fields' | 'sub'> & {
+    readonly sub: string
+    readonly accountId: string
+    readonly tenantUserId: string
+  },
+  newEvents: readonly PersonEvent[],
+  now: Date,
+): Promise<void> {
+  const { tenantId, sub, requestId } = inSession
+  const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
+  const type = 'tenant_user.activated'
+  const events = activated ? [{ ...inSession, type } as const, ...newEvents] : newEvents
+  appendEvents(
+    tx,
+    events.map((event) => personEvent(random, event, now)),
+  )
+  await joinByInvitation(tx, random, { tenantId, accountId, sub, requestId }, now)
+}
+
+/** Where a browser goes with its new session. */
+export function signedInAt(
+  progress: Progress | undefined,
+  { returnTo }: Pick<SignInFlowFound, 'returnTo'>,
+  flowToken: string,
+  token: string,
+): SignedIn {
+  const location = pathOf(progress?.step ?? 'login', flowToken, returnTo)
+  return { tag: 'signed_in', token, location }
 }
 
 /** The methods that complete a pending sign-in, for its event. */

@@ -3,7 +3,6 @@ import { z } from 'zod'
 import { login } from '../../../actors/identity/sign-in/protocol.js'
 import { workspaces } from '../../../actors/agents/workspaces/protocol.js'
 import { lockedPage } from '../../pages/identity/password-recovery.js'
-import { busyPage } from '../../pages/identity/login.js'
 import {
   inviteFaultPage,
   inviteGonePage,
@@ -12,17 +11,15 @@ import {
   inviteSentPage,
   inviteUnknownPage,
 } from '../../pages/identity/operator-invite.js'
-import { page, pageForm, type Route, route, seeOther } from '../../route.js'
+import { page, pageForm, type Route, route } from '../../route.js'
+import { busy, HOSTED_PAGE, LinkParams, onward, passwordFaults, signedIn } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { TypedEmail } from './user-shapes.js'
 
 const shared = {
+  ...HOSTED_PAGE,
   path: '/auth/invites/{token}',
-  tags: ['Hosted pages'],
-  exposure: 'internal',
-  security: { scheme: 'browser' },
-  errors: 'page',
-  params: z.object({ token: z.string().min(1).max(128) }),
+  params: LinkParams,
 } as const
 
 const unknown = page(404, inviteUnknownPage)
@@ -64,14 +61,12 @@ const accept = route(login, 'acceptOperatorInvite', {
   replies: {
     sent: page(200, inviteSentPage),
     locked: page(429, lockedPage),
-    accepted: seeOther(({ location, token }) => ({ location, session: token })),
+    accepted: signedIn,
     invalid_email: fault,
-    weak_password: fault,
-    common_password: fault,
-    breached_password: fault,
+    ...passwordFaults(fault),
     unknown_invite: unknown,
     spent,
-    busy: page(503, busyPage),
+    busy,
   },
 })
 
@@ -103,13 +98,11 @@ const acceptLetter = route(login, 'acceptOperatorInviteLetter', {
     visitor: visitorOf(request),
   }),
   replies: {
-    accepted: seeOther(({ location, token }) => ({ location, session: token })),
-    sign_in: seeOther(({ location }) => ({ location })),
-    weak_password: letterPage,
-    common_password: letterPage,
-    breached_password: letterPage,
+    accepted: signedIn,
+    sign_in: onward,
+    ...passwordFaults(letterPage),
     spent,
-    busy: page(503, busyPage),
+    busy,
   },
 })
 

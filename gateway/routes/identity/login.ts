@@ -17,10 +17,17 @@ import {
 } from '../../pages/identity/login.js'
 import { page, pageForm, type Route, route } from '../../route.js'
 import { FlowStart, flowStartOf } from '../flow-start.js'
-import { busy, Flow, FlowQuery, HOSTED_PAGE, onward, signedIn } from '../hosted-pages.js'
+import {
+  busy,
+  Flow,
+  FlowQuery,
+  HOSTED_PAGE,
+  MAIL_FIELDS,
+  onward,
+  signedIn,
+} from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
-import { TypedEmail } from './user-shapes.js'
 
 const codeForm = pageForm({ flow: Flow, code: z.string().max(64).default('') })
 
@@ -47,8 +54,7 @@ const sendLogin = route(login, 'signIn', {
   operationId: 'signIn',
   summary: 'Sign in with email and password',
   body: pageForm({
-    flow: Flow,
-    email: TypedEmail.default(''),
+    ...MAIL_FIELDS,
     password: z.string().max(1024).default(''),
     ...CAPTCHA_FIELDS,
   }),

@@ -28,17 +28,18 @@ import {
   absent,
   ACCOUNT_PAGE,
   busy,
-  Flow,
   HOSTED_PAGE,
   LinkParams,
+  MAIL_FIELDS,
+  mailRequestOf,
   onward,
   ownOf,
+  passwordFaults,
   signedIn,
   toAccount,
 } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
-import { TypedEmail } from './user-shapes.js'
 
 const Password = z.string().max(1024).default('')
 const gone = page(410, expiredLinkPage)
@@ -60,18 +61,8 @@ const forgotten = [
     path: '/auth/password/forgot',
     operationId: 'requestPasswordReset',
     summary: 'Request a password reset link',
-    body: pageForm({
-      flow: Flow,
-      email: TypedEmail.default(''),
-      ...CAPTCHA_FIELDS,
-    }),
-    message: (request) => ({
-      flow: request.body.flow,
-      email: request.body.email,
-      captcha: captchaIn(request.body),
-      languages: request.browser.languages.header,
-      visitor: visitorOf(request),
-    }),
+    body: pageForm({ ...MAIL_FIELDS, ...CAPTCHA_FIELDS }),
+    message: (request) => ({ ...mailRequestOf(request), captcha: captchaIn(request.body) }),
     replies: {
       requested: page(200, resetSentPage),
       invalid_email: page(200, forgotPage),
@@ -110,9 +101,7 @@ const forgotten = [
     }),
     replies: {
       done: page(200, passwordDonePage),
-      weak_password: page(200, resetPage),
-      common_password: page(200, resetPage),
-      breached_password: page(200, resetPage),
+      ...passwordFaults(page(200, resetPage)),
       gone,
       busy,
     },
@@ -147,9 +136,7 @@ const invited = [
     replies: {
       accepted: signedIn,
       sign_in: onward,
-      weak_password: page(200, invitationPage),
-      common_password: page(200, invitationPage),
-      breached_password: page(200, invitationPage),
+      ...passwordFaults(page(200, invitationPage)),
       gone,
       busy,
     },
@@ -196,9 +183,7 @@ const ownAccount = [
     replies: {
       changed: seeOther(({ token }) => ({ location: '/auth/account', session: token })),
       wrong: page(200, changePage),
-      weak_password: page(200, changePage),
-      common_password: page(200, changePage),
-      breached_password: page(200, changePage),
+      ...passwordFaults(page(200, changePage)),
       locked: page(429, changePage),
       sign_in: signIn,
       busy,

@@ -17,12 +17,13 @@ import {
   FlowQuery,
   HOSTED_PAGE,
   LinkParams,
+  MAIL_FIELDS,
+  mailRequestOf,
   onward,
   signedIn,
 } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
-import { TypedEmail } from './user-shapes.js'
 
 const gone = page(410, expiredLinkPage)
 
@@ -34,19 +35,15 @@ export const mailSignInRoutes: readonly Route[] = [
     operationId: 'requestSignInMail',
     summary: 'Request a mail to sign in with',
     body: pageForm({
-      flow: Flow,
-      email: TypedEmail.default(''),
+      ...MAIL_FIELDS,
       // The form of the password page is reused. Its password field is ignored.
       password: z.string().max(1024).default(''),
       ...CAPTCHA_FIELDS,
     }),
     message: (request) => ({
-      flow: request.body.flow,
-      email: request.body.email,
+      ...mailRequestOf(request),
       host: request.host,
       browserId: request.browser.id,
-      languages: request.browser.languages.header,
-      visitor: visitorOf(request),
     }),
     replies: {
       sent: onward,

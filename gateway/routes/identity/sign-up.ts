@@ -23,12 +23,14 @@ import {
   FlowQuery,
   HOSTED_PAGE,
   LinkParams,
+  MAIL_FIELDS,
+  mailRequestOf,
   onward,
+  passwordFaults,
   signedIn,
 } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
-import { TypedEmail } from './user-shapes.js'
 
 const PATH = '/auth/register'
 const closed = page(403, signUpClosedPage)
@@ -61,19 +63,12 @@ export const signUpRoutes: readonly Route[] = [
     operationId: 'requestSignUp',
     summary: 'Request the link of a sign-up',
     description: 'The response is the same whether or not the address has an account.',
-    body: pageForm({
-      flow: Flow,
-      email: TypedEmail.default(''),
-      ...CAPTCHA_FIELDS,
-    }),
+    body: pageForm({ ...MAIL_FIELDS, ...CAPTCHA_FIELDS }),
     message: (request) => ({
-      flow: request.body.flow,
-      email: request.body.email,
+      ...mailRequestOf(request),
       captcha: captchaIn(request.body),
-      languages: request.browser.languages.header,
       browserId: request.browser.id,
       host: request.host,
-      visitor: visitorOf(request),
     }),
     replies: {
       requested: page(200, signUpSentPage),
@@ -122,9 +117,7 @@ export const signUpRoutes: readonly Route[] = [
     replies: {
       accepted: signedIn,
       sign_in: onward,
-      weak_password: linkPage,
-      common_password: linkPage,
-      breached_password: linkPage,
+      ...passwordFaults(linkPage),
       gone,
       busy,
     },

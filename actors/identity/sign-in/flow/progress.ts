@@ -31,6 +31,7 @@ import type { Lockout, LockoutSettings } from '../limits/lockout.js'
 import type {
   FactorMethods,
   FlowPage,
+  FlowStep,
   FlowUnknown,
   LoginShown,
   SignInOffers,
@@ -217,6 +218,31 @@ export async function loginShown(
 /** A browser that is signed in does not see the pages of a first factor, except to sign in as another user. */
 export function needsFirstFactor({ step, session }: Progress): boolean {
   return step === 'login' || session?.pending === true
+}
+
+/** The page of a first factor, unless the browser needs none. */
+export async function firstFactorPage(
+  tools: Pick<SignInNeeds, 'database' | 'clock'>,
+  { flow, visitor }: FlowStep,
+  context: MessageContext,
+): Promise<({ readonly tag: 'page' } & FlowPage) | StepRedirect | FlowUnknown> {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  if (!needsFirstFactor(progress)) return onward(progress)
+  return { tag: 'page', ...flowPage(flow, progress.flow) }
+}
+
+/** The session of a browser at a step of the second factor. At another step the browser goes onward. */
+export async function sessionAt(
+  tools: Pick<SignInNeeds, 'database' | 'clock'>,
+  needed: 'mfa' | 'enroll',
+  { flow, visitor }: FlowStep,
+  context: MessageContext,
+): Promise<(Progress & { readonly session: BrowserSessionRow }) | StepRedirect | FlowUnknown> {
+  const progress = await progressIn(tools, flow, visitor.token, context)
+  if ('tag' in progress) return progress
+  const { step, session } = progress
+  return step === needed && session !== undefined ? { ...progress, session } : onward(progress)
 }
 
 export function flowPage(token: string, flow: SignInFlowFound): FlowPage {

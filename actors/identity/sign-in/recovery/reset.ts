@@ -6,7 +6,7 @@ import { removeFactors } from '../../../../storage/identity/second-factors.js'
 import { findSignIn } from '../../../../storage/identity/sign-ins.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { soughtEmail } from '../../../domain/email.js'
-import { expiredLink, readLink } from '../expired-link.js'
+import { expiredLink, linkPage, readLink } from '../expired-link.js'
 import { beginAccountFlow, flowPage, progressIn } from '../flow/progress.js'
 import { sendWithTicket } from '../../../platform/mail/with-ticket.js'
 import { choosePassword, replacedNotice } from './choose-password.js'
@@ -95,15 +95,11 @@ export const requestPasswordReset: PasswordRecoveryHandler<'requestPasswordReset
   return { tag: 'requested', ...flowPage(flowToken, flow) }
 }
 
-export const showPasswordReset: PasswordRecoveryHandler<'showPasswordReset'> = async (
+export const showPasswordReset: PasswordRecoveryHandler<'showPasswordReset'> = (
   tools,
   { token },
   context,
-) => {
-  const link = await readLink(tools, PURPOSE, token, context)
-  if (link.tag === 'gone') return link
-  return { tag: 'page', tenant: link.tenant, email: link.ticket.email }
-}
+) => linkPage(tools, PURPOSE, token, context)
 
 export const resetPassword: PasswordRecoveryHandler<'resetPassword'> = async (
   tools,

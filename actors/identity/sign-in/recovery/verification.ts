@@ -7,7 +7,7 @@ import { brandingOf } from '../../../domain/tenants/branding.js'
 import { sendWithTicket } from '../../../platform/mail/with-ticket.js'
 import { proveMailbox } from '../../../platform/people/mailbox-proof.js'
 import { isSameHash, sha256 } from '../../../domain/secret-hashes.js'
-import { expiredLink, readLink } from '../expired-link.js'
+import { expiredLink, linkPage } from '../expired-link.js'
 import { orBusy } from '../limits/lockout.js'
 import { tenantOfSession } from '../account/own-account.js'
 import { addressAt, tenantHostOf } from '../tenant-host.js'
@@ -56,15 +56,11 @@ export const requestEmailVerification: PasswordRecoveryHandler<'requestEmailVeri
   return { tag: 'requested', tenant }
 }
 
-export const showEmailVerification: PasswordRecoveryHandler<'showEmailVerification'> = async (
+export const showEmailVerification: PasswordRecoveryHandler<'showEmailVerification'> = (
   tools,
   { token },
   context,
-) => {
-  const link = await readLink(tools, PURPOSE, token, context)
-  if (link.tag === 'gone') return link
-  return { tag: 'page', tenant: link.tenant, email: link.ticket.email }
-}
+) => linkPage(tools, PURPOSE, token, context)
 
 // Accepted only in the browser that requested the mail, signed in to this account. Otherwise an attacker could create
 // the account, request the mail, and keep the sign-in methods they set.

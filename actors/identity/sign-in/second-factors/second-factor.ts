@@ -17,7 +17,7 @@ import {
   offeredMethods,
   onward,
   type Progress,
-  progressIn,
+  sessionAt,
 } from '../flow/progress.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
 import type {
@@ -44,25 +44,22 @@ const factorShown = (
 
 export const showSecondFactor: SignInHandler<'showSecondFactor'> = async (
   tools,
-  { flow, visitor },
+  message,
   context,
 ) => {
-  const progress = await progressIn(tools, flow, visitor.token, context)
-  if ('tag' in progress) return progress
-  return progress.step === 'mfa'
-    ? { tag: 'page', ...factorShown(tools, progress) }
-    : onward(progress)
+  const progress = await sessionAt(tools, 'mfa', message, context)
+  return 'tag' in progress ? progress : { tag: 'page', ...factorShown(tools, progress) }
 }
 
 export const giveSecondFactor: SignInHandler<'giveSecondFactor'> = async (
   tools,
-  { flow, code, visitor },
+  message,
   context,
 ) => {
-  const progress = await progressIn(tools, flow, visitor.token, context)
+  const progress = await sessionAt(tools, 'mfa', message, context)
   if ('tag' in progress) return progress
-  const { step, session } = progress
-  if (step !== 'mfa' || session === undefined) return onward(progress)
+  const { session } = progress
+  const { code, visitor } = message
   const shown = factorShown(tools, progress)
   if (shown.methods.code === 'mail')
     return confirm(tools, progress, session, shown, code, visitor, context)
@@ -84,16 +81,16 @@ export const giveSecondFactor: SignInHandler<'giveSecondFactor'> = async (
 
 export const requestConfirmationMail: SignInHandler<'requestConfirmationMail'> = async (
   tools,
-  { flow: token, visitor },
+  message,
   context,
 ) => {
   const { adaptive } = tools
-  const progress = await progressIn(tools, token, visitor.token, context)
+  const progress = await sessionAt(tools, 'mfa', message, context)
   if ('tag' in progress) return progress
-  const { step, session, flow } = progress
-  if (step !== 'mfa' || session === undefined || !confirmsByMail(progress, adaptive))
-    return onward(progress)
-  const { accountId, email } = session
+  if (!confirmsByMail(progress, adaptive)) return onward(progress)
+  const { flow, token } = progress
+  const { visitor } = message
+  const { accountId, email } = progress.session
   const order = { flow, accountId, email, token: visitor.token!, visitor }
   const sent = await adaptive.send(order, context)
   return sent.tag === 'locked'
@@ -101,28 +98,23 @@ export const requestConfirmationMail: SignInHandler<'requestConfirmationMail'> =
     : { tag: 'sent', location: `/auth/mfa?flow=${token}` }
 }
 
-export const showEnrolment: SignInHandler<'showEnrolment'> = async (
-  tools,
-  { flow, visitor },
-  context,
-) => {
-  const progress = await progressIn(tools, flow, visitor.token, context)
+export const showEnrolment: SignInHandler<'showEnrolment'> = async (tools, message, context) => {
+  const progress = await sessionAt(tools, 'enroll', message, context)
   if ('tag' in progress) return progress
-  if (progress.step !== 'enroll') return onward(progress)
-  const { shown } = await enrolmentOf(tools, progress, progress.session!, context)
+  const { shown } = await enrolmentOf(tools, progress, progress.session, context)
   return { tag: 'page', ...shown }
 }
 
 export const enrolSecondFactor: SignInHandler<'enrolSecondFactor'> = async (
   tools,
-  { flow: token, code, visitor },
+  message,
   context,
 ) => {
   const { clock, random } = tools
-  const progress = await progressIn(tools, token, visitor.token, context)
+  const progress = await sessionAt(tools, 'enroll', message, context)
   if ('tag' in progress) return progress
-  const { step, session, flow } = progress
-  if (step !== 'enroll' || session === undefined) return onward(progress)
+  const { session, flow, token } = progress
+  const { code, visitor } = message
   const { secret, shown } = await enrolmentOf(tools, progress, session, context)
   const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
   const factor = timeStep === null ? null : await sealedSecret(tools, secret)

@@ -20,10 +20,9 @@ import { sendWithTicket } from '../../../platform/mail/with-ticket.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import { expiredLink, readExpiredLink, readLink } from '../expired-link.js'
 import {
+  firstFactorPage,
   flowPage,
   loginShown,
-  needsFirstFactor,
-  onward,
   type Progress,
   progressIn,
   readProgress,
@@ -113,17 +112,11 @@ async function sendMail(
   await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
 }
 
-export const showSignInMail: SignInHandler<'showSignInMail'> = async (
-  tools,
-  { flow, visitor },
-  context,
-) => {
+export const showSignInMail: SignInHandler<'showSignInMail'> = async (tools, message, context) => {
   const { offers } = tools
   if (!offers.code && !offers.link) return ABSENT
-  const progress = await progressIn(tools, flow, visitor.token, context)
-  if ('tag' in progress) return progress
-  if (!needsFirstFactor(progress)) return onward(progress)
-  return { tag: 'page', ...flowPage(flow, progress.flow), offers }
+  const shown = await firstFactorPage(tools, message, context)
+  return shown.tag === 'page' ? { ...shown, offers } : shown
 }
 
 export const signInWithMailCode: SignInHandler<'signInWithMailCode'> = async (

@@ -2,9 +2,7 @@
 import { boundHandlers, defineActor } from '../../../../../runtime/kernel/actor.js'
 import { counted, counter } from '../../../../platform/metrics.js'
 import { browserSessions } from '../../sessions/protocol.js'
-import { adaptiveMfa } from '../../second-factors/risk.js'
-import { lockout } from '../../limits/lockout.js'
-import { mailQuota } from '../../limits/mail-quota.js'
+import { limitsOf } from '../../limits/limits-of.js'
 import { tenants } from '../../../users/tenants/protocol.js'
 import type { SiweNeeds, SiweTools } from './needs.js'
 import { composeLinkMessage, linkOwnWallet, removeOwnWallet, showNewWallet } from './own.js'
@@ -29,12 +27,10 @@ export const siweActor = defineActor<SiweProtocol, SiweNeeds>({
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create(needs) {
-    const { coordination, settings, clock, registry } = needs
     return boundHandlers<SiweProtocol, SiweTools>(HANDLERS, {
       ...needs,
-      lockout: lockout(coordination, settings, clock),
-      adaptive: adaptiveMfa(needs, mailQuota(coordination, needs.email)),
-      outcomes: counter(registry, 'svc_siwe_steps_total', 'Signed messages by outcome.', [
+      ...limitsOf(needs),
+      outcomes: counter(needs.registry, 'svc_siwe_steps_total', 'Signed messages by outcome.', [
         'step',
         'outcome',
       ]),

@@ -1,13 +1,7 @@
 /** A linked Ethereum account as the first factor. */
 import { useWallet } from '../../../../../storage/identity/ways/wallets.js'
 import { quotaAddress } from '../../../../domain/quota-address.js'
-import {
-  flowPage,
-  needsFirstFactor,
-  onward,
-  type Progress,
-  progressIn,
-} from '../../flow/progress.js'
+import { firstFactorPage, flowPage, type Progress, progressIn } from '../../flow/progress.js'
 import { attemptFirstFactor, openSessionInFlow } from '../../first-factor.js'
 import { composeMessage, signerOf } from './messages.js'
 import type { SiweHandler } from './needs.js'
@@ -18,16 +12,7 @@ const AMR = ['pop']
 const bound = ({ flow }: Progress) =>
   ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null }) as const
 
-export const showEthereumSignIn: SiweHandler<'showEthereumSignIn'> = async (
-  tools,
-  { flow, visitor },
-  context,
-) => {
-  const progress = await progressIn(tools, flow, visitor.token, context)
-  if ('tag' in progress) return progress
-  if (!needsFirstFactor(progress)) return onward(progress)
-  return { tag: 'page', ...flowPage(flow, progress.flow) }
-}
+export const showEthereumSignIn: SiweHandler<'showEthereumSignIn'> = firstFactorPage
 
 export const composeSignInMessage: SiweHandler<'composeSignInMessage'> = async (
   tools,

@@ -1,8 +1,7 @@
 /** Guests: assembles the handlers. */
 import { boundHandlers, defineActor } from '../../../../../runtime/kernel/actor.js'
 import { counted, counter } from '../../../../platform/metrics.js'
-import { lockout } from '../../limits/lockout.js'
-import { mailQuota } from '../../limits/mail-quota.js'
+import { limitsOf } from '../../limits/limits-of.js'
 import { proveOwnEmail, requestEmailProof, showNewEmail } from './address.js'
 import { continueAsGuest } from './enter.js'
 import type { GuestsNeeds, GuestsTools } from './needs.js'
@@ -23,12 +22,10 @@ export const guestsActor = defineActor<GuestsProtocol, GuestsNeeds>({
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create(needs) {
-    const { coordination, settings, clock, email, registry } = needs
     return boundHandlers<GuestsProtocol, GuestsTools>(HANDLERS, {
       ...needs,
-      lockout: lockout(coordination, settings, clock),
-      mailQuota: mailQuota(coordination, email),
-      outcomes: counter(registry, 'svc_guest_steps_total', 'Steps of guests by outcome.', [
+      ...limitsOf(needs),
+      outcomes: counter(needs.registry, 'svc_guest_steps_total', 'Steps of guests by outcome.', [
         'step',
         'outcome',
       ]),

@@ -6,7 +6,7 @@ import { appendEvents } from '../../../../../storage/platform/outbox.js'
 import { guestAddress } from '../../../../domain/email.js'
 import { quotaAddress } from '../../../../domain/quota-address.js'
 import { personEvent } from '../../../../platform/people/person-events.js'
-import { pathOf } from '../../flow/flows.js'
+import { signedInAt } from '../../first-factor.js'
 import { admitsGuest, progressIn, readProgress } from '../../flow/progress.js'
 import { orBusy } from '../../limits/lockout.js'
 import { openSession } from '../../sessions/open-session.js'
@@ -85,6 +85,5 @@ export const continueAsGuest: GuestHandler<'continueAsGuest'> = async (
     return session.token
   }, context)
   const after = await readProgress(tools, flowToken, token, context)
-  const location = pathOf(after?.step ?? 'login', flowToken, flow.returnTo)
-  return { tag: 'signed_in', token, location }
+  return signedInAt(after, flow, flowToken, token)
 }

@@ -1,11 +1,9 @@
 /** Passkeys: assembles the handlers. */
 import { boundHandlers, defineActor } from '../../../../../runtime/kernel/actor.js'
 import { counted, counter } from '../../../../platform/metrics.js'
-import { adaptiveMfa } from '../../second-factors/risk.js'
 import { federatedLogin } from '../federated/protocol.js'
 import { browserSessions } from '../../sessions/protocol.js'
-import { lockout } from '../../limits/lockout.js'
-import { mailQuota } from '../../limits/mail-quota.js'
+import { limitsOf } from '../../limits/limits-of.js'
 import { login } from '../../protocol.js'
 import { ceremonies } from './ceremonies.js'
 import { enrolPasskey, getPasskeyEnrolmentOptions } from './enrolment.js'
@@ -43,14 +41,12 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create(needs) {
-    const { coordination, settings, clock, registry } = needs
     return boundHandlers<PasskeysProtocol, PasskeyTools>(HANDLERS, {
       ...needs,
-      lockout: lockout(coordination, settings, clock),
-      adaptive: adaptiveMfa(needs, mailQuota(coordination, needs.email)),
+      ...limitsOf(needs),
       ceremonies: ceremonies(needs),
       outcomes: counter(
-        registry,
+        needs.registry,
         'svc_passkey_ceremonies_total',
         'Authenticator responses by outcome.',
         ['step', 'outcome'],

@@ -2,7 +2,7 @@
 import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import type { BrowserSessionRow } from '../../../../../storage/identity/browser-sessions.js'
 import { amrWith, attempted, verified } from '../../second-factors/attempt.js'
-import { flowPage, onward, type Progress, progressIn } from '../../flow/progress.js'
+import { flowPage, type Progress, sessionAt } from '../../flow/progress.js'
 import type { SignedIn } from '../../protocol.js'
 import { levelOfPasskey, methodsOfPasskey, type NewCredential } from './credential.js'
 import type { PasskeyHandler, PasskeyTools } from './needs.js'
@@ -11,27 +11,24 @@ import { createdPasskey, creationOptions, storePasskey } from './registration.js
 
 export const getPasskeyEnrolmentOptions: PasskeyHandler<'getPasskeyEnrolmentOptions'> = async (
   tools,
-  { flow, browser, visitor },
+  message,
   context,
 ) => {
-  const progress = await progressIn(tools, flow, visitor.token, context)
+  const progress = await sessionAt(tools, 'enroll', message, context)
   if ('tag' in progress) return progress
-  const { session, step } = progress
-  if (step !== 'enroll' || session === undefined) return onward(progress)
-  const { name } = flowPage(flow, progress.flow).tenant
-  const wanted = { name, deviceBound: progress.flow.level === 3 }
+  const { session, token, flow } = progress
+  const wanted = { name: flowPage(token, flow).tenant.name, deviceBound: flow.level === 3 }
   return {
     tag: 'options',
-    options: await creationOptions(tools, session, browser, wanted, context),
+    options: await creationOptions(tools, session, message.browser, wanted, context),
   }
 }
 
 export const enrolPasskey: PasskeyHandler<'enrolPasskey'> = async (tools, message, context) => {
-  const { flow: token, browser, visitor, credential } = message
-  const progress = await progressIn(tools, token, visitor.token, context)
+  const { browser, visitor, credential } = message
+  const progress = await sessionAt(tools, 'enroll', message, context)
   if ('tag' in progress) return progress
-  const { session, step, flow } = progress
-  if (step !== 'enroll' || session === undefined) return onward(progress)
+  const { session, token, flow } = progress
   const created = await createdPasskey(tools, session, browser, credential, context)
   const isCopyable = created !== null && flow.level === 3 && !created.deviceBound
   if (created !== null && !isCopyable) {

@@ -5,7 +5,7 @@ import { listPasskeys, spendPasskeyCounter } from '../../../../../storage/identi
 import type { BrowserSessionRow } from '../../../../../storage/identity/browser-sessions.js'
 import { personEvent } from '../../../../platform/people/person-events.js'
 import { amrWith, attempted, eventBase, signedIn, verified } from '../../second-factors/attempt.js'
-import { flowPage, methodsOf, onward, progressIn, readProgress } from '../../flow/progress.js'
+import { flowPage, methodsOf, onward, readProgress, sessionAt } from '../../flow/progress.js'
 import type { FactorShown, SignedIn } from '../../protocol.js'
 import type { PasskeyHandler, PasskeyTools } from './needs.js'
 import { levelOfPasskey, methodsOfPasskey } from './credential.js'
@@ -17,27 +17,26 @@ const bound = ({ tenantId, id }: BrowserSessionRow, browser: string) =>
 
 export const getPasskeySecondFactorOptions: PasskeyHandler<
   'getPasskeySecondFactorOptions'
-> = async (tools, { flow, browser, visitor }, context) => {
-  const progress = await progressIn(tools, flow, visitor.token, context)
+> = async (tools, message, context) => {
+  const progress = await sessionAt(tools, 'mfa', message, context)
   if ('tag' in progress) return progress
-  const { session, step } = progress
-  if (step !== 'mfa' || session === undefined) return onward(progress)
+  const { session } = progress
   const { deviceBound } = methodsOf(progress, true)
   const own = await tools.database.system((tx) => listPasskeys(tx, session.accountId), context)
   const allowed = own.filter((passkey) => passkey.deviceBound || !deviceBound)
-  const options = await tools.ceremonies.request(bound(session, browser), allowed, context)
+  const options = await tools.ceremonies.request(bound(session, message.browser), allowed, context)
   return { tag: 'options', options }
 }
 
 export const givePasskeySecondFactor: PasskeyHandler<'givePasskeySecondFactor'> = async (
   tools,
-  { flow: token, browser, visitor, credential },
+  message,
   context,
 ) => {
-  const progress = await progressIn(tools, token, visitor.token, context)
+  const progress = await sessionAt(tools, 'mfa', message, context)
   if ('tag' in progress) return progress
-  const { session, step, flow } = progress
-  if (step !== 'mfa' || session === undefined) return onward(progress)
+  const { session, token, flow } = progress
+  const { browser, visitor, credential } = message
   const methods = methodsOf(progress, true)
   const shown: FactorShown = { ...flowPage(token, flow), methods }
   const { passkey, signed } = await prove(tools, bound(session, browser), credential, context)

@@ -2,14 +2,12 @@
 import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../../../storage/platform/outbox.js'
 import { type PasskeyRow, spendPasskeyCounter } from '../../../../../storage/identity/passkeys.js'
-import { joinByInvitation } from '../../join-by-invitation.js'
-import { findAccountSignIn, recordSignIn } from '../../../../../storage/identity/sign-ins.js'
-import { type PersonEvent, personEvent } from '../../../../platform/people/person-events.js'
-import { pathOf } from '../../flow/flows.js'
+import { findAccountSignIn } from '../../../../../storage/identity/sign-ins.js'
+import { personEvent } from '../../../../platform/people/person-events.js'
 import { acrOf } from '../../../../domain/assurance.js'
 import { quotaAddress } from '../../../../domain/quota-address.js'
 import { loginShown, type Progress, progressIn, readProgress } from '../../flow/progress.js'
-import { attemptFirstFactor } from '../../first-factor.js'
+import { attemptFirstFactor, recordFirstFactor, signedInAt } from '../../first-factor.js'
 import type { SignedIn } from '../../protocol.js'
 import { openSession } from '../../sessions/open-session.js'
 import type { PasskeyHandler, PasskeyTools } from './needs.js'
@@ -95,23 +93,14 @@ async function open(
     const newSession = { tenantId, tenantSettings, accountId, pending: false, level, amr }
     const session = await openSession(tx, tools, newSession, visitor, now)
     const inSession = { ...base, sessionId: session.id }
-    const { activated } = await recordSignIn(tx, tenantId, tenantUserId, now)
-    const newEvents: PersonEvent[] = [
-      ...(activated ? [{ ...inSession, type: 'tenant_user.activated' } as const] : []),
-      { ...inSession, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } },
-    ]
-    const joining = { tenantId, accountId, sub, requestId: context.requestId }
-    appendEvents(
-      tx,
-      newEvents.map((event) => personEvent(random, event, now)),
-    )
-    await joinByInvitation(tx, random, joining, now)
+    const fields = { amr, acr: acrOf(level) }
+    const success = { ...inSession, type: 'auth.login.success', fields } as const
+    await recordFirstFactor(tx, random, { ...inSession, accountId, tenantUserId }, [success], now)
     return session.token
   }, context)
   if (token === null) return null
   const progress = await readProgress(tools, flowToken, token, context)
-  const location = pathOf(progress?.step ?? 'login', flowToken, flow.returnTo)
-  return { tag: 'signed_in', token, location }
+  return signedInAt(progress, flow, flowToken, token)
 }
 
 /** Two devices use one key, so one of them is a clone (WebAuthn section 6.1.1). */

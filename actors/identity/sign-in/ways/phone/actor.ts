@@ -2,9 +2,7 @@
 import { boundHandlers, defineActor } from '../../../../../runtime/kernel/actor.js'
 import { counted, counter } from '../../../../platform/metrics.js'
 import { browserSessions } from '../../sessions/protocol.js'
-import { adaptiveMfa } from '../../second-factors/risk.js'
-import { lockout } from '../../limits/lockout.js'
-import { mailQuota } from '../../limits/mail-quota.js'
+import { limitsOf } from '../../limits/limits-of.js'
 import { tenants } from '../../../users/tenants/protocol.js'
 import { textQuota } from './limits.js'
 import type { PhoneNeeds, PhoneTools } from './needs.js'
@@ -34,13 +32,11 @@ export const phoneActor = defineActor<PhoneProtocol, PhoneNeeds>({
   // Failures are local to one statement or request. There is no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create(needs) {
-    const { coordination, settings, clock, sms, registry } = needs
     return boundHandlers<PhoneProtocol, PhoneTools>(HANDLERS, {
       ...needs,
-      lockout: lockout(coordination, settings, clock),
-      adaptive: adaptiveMfa(needs, mailQuota(coordination, needs.email)),
-      quota: textQuota(coordination, sms),
-      outcomes: counter(registry, 'svc_phone_steps_total', 'Submitted forms by outcome.', [
+      ...limitsOf(needs),
+      quota: textQuota(needs.coordination, needs.sms),
+      outcomes: counter(needs.registry, 'svc_phone_steps_total', 'Submitted forms by outcome.', [
         'step',
         'outcome',
       ]),

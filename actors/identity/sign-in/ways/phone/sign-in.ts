@@ -3,7 +3,7 @@ import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import { findCodeTarget, spendCode } from '../../../../../storage/identity/ways/code-tickets.js'
 import { findSignInByPhone, usePhone } from '../../../../../storage/identity/ways/phones.js'
 import { sha256 } from '../../../../domain/secret-hashes.js'
-import { flowPage, needsFirstFactor, onward, progressIn } from '../../flow/progress.js'
+import { firstFactorPage, flowPage, progressIn } from '../../flow/progress.js'
 import { orBusy } from '../../limits/lockout.js'
 import { attemptFirstFactor, openSessionInFlow } from '../../first-factor.js'
 import { textCodeSha256, readCode, readNumber } from './codes.js'
@@ -15,16 +15,9 @@ const AMR = ['sms']
 const ABSENT = { tag: 'absent' } as const
 const PURPOSE = 'phone_sign_in'
 
-export const showPhoneSignIn: PhoneHandler<'showPhoneSignIn'> = async (
-  tools,
-  { flow, visitor },
-  context,
-) => {
-  if (!tools.sms.enabled) return ABSENT
-  const progress = await progressIn(tools, flow, visitor.token, context)
-  if ('tag' in progress) return progress
-  if (!needsFirstFactor(progress)) return onward(progress)
-  return { tag: 'page', ...flowPage(flow, progress.flow), typed: '' }
+export const showPhoneSignIn: PhoneHandler<'showPhoneSignIn'> = async (tools, message, context) => {
+  const shown = await showTextCode(tools, message, context)
+  return shown.tag === 'page' ? { ...shown, typed: '' } : shown
 }
 
 export const requestSignInText: PhoneHandler<'requestSignInText'> = async (
@@ -54,17 +47,8 @@ export const requestSignInText: PhoneHandler<'requestSignInText'> = async (
   })
 }
 
-export const showTextCode: PhoneHandler<'showTextCode'> = async (
-  tools,
-  { flow, visitor },
-  context,
-) => {
-  if (!tools.sms.enabled) return ABSENT
-  const progress = await progressIn(tools, flow, visitor.token, context)
-  if ('tag' in progress) return progress
-  if (!needsFirstFactor(progress)) return onward(progress)
-  return { tag: 'page', ...flowPage(flow, progress.flow) }
-}
+export const showTextCode: PhoneHandler<'showTextCode'> = async (tools, message, context) =>
+  tools.sms.enabled ? firstFactorPage(tools, message, context) : ABSENT
 
 export const signInWithTextCode: PhoneHandler<'signInWithTextCode'> = async (
   tools,
