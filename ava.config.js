@@ -3,7 +3,7 @@ import { relative } from 'node:path'
 import { fileURLToPath } from 'node:url'
 
 /**
- * Seconds of each file: those of the last runs of `npm test` in this tree, else those that were committed with
+ * Seconds of each file: from the last runs of `npm test` in this tree, else the committed ones from
  * `npm test -- --keep-times`. New files count as long.
  */
 const read = (path) => {

@@ -73,7 +73,10 @@ export const OAUTH_ERRORS = {
         'The code was redeemed before. All tokens of that code are revoked.',
         'Redeem each code once. Check for requests that are sent twice.',
       ],
-      code_expired: ['The code has expired.', 'Redeem the code at once, or start the flow again.'],
+      code_expired: [
+        'The code has expired.',
+        'Redeem the code immediately, or start the flow again.',
+      ],
       code_key_mismatch: [
         'The code is bound to another DPoP key.',
         'Redeem the code with the key of the authorization request.',

@@ -6,7 +6,7 @@ import type { ActorRef, AskOptions } from '../../runtime/kernel/actor.js'
 import type { Problem } from '../response/problems.js'
 import type { Route } from '../route.js'
 
-/** The feature of the operations of an actor. Those of other actors belong to every plan. */
+/** The feature of the operations of an actor. Operations of other actors belong to every plan. */
 const FEATURE_OF: Readonly<Record<string, BilledFeature>> = {
   'access-policies': 'access_control',
   'api-keys': 'api_keys',

@@ -160,7 +160,7 @@ export function splitTarget(target: string, authority: string | null): Target {
   }
 }
 
-/** True if a request announces a body. Those of GET and HEAD have no meaning, and are bounded like others. */
+/** True if a request announces a body. Bodies of GET and HEAD have no meaning, and are bounded like others. */
 export function announcesBody(headers: HeaderFields): boolean {
   const length = headers.get('content-length')
   return length === undefined ? headers.has('transfer-encoding') : length !== '0'

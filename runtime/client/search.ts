@@ -51,8 +51,8 @@ export class Search {
   }
 
   /**
-   * The first nonce with `from <= nonce < from + count` that proves the work, -1 when there is
-   * none. Nonces are safe integers, which is far more than the largest difficulty needs.
+   * The first nonce with `from <= nonce < from + count` that proves the work, or -1. Nonces are safe integers, which is
+   * far more than the largest difficulty needs.
    */
   first(from: number, count: number): number {
     const end = from + count

@@ -60,8 +60,7 @@ export function featureDetails(
       versions: commerce.x402_v1_compat ? [2, 1] : [2],
       schemes: ['exact'],
       networks,
-      // Signatures of externally owned accounts. Those of contract accounts (EIP-1271, EIP-6492)
-      // are refused.
+      // The facilitator verifies signatures of contract accounts (EIP-1271, ERC-6492).
       signatures: ['eip712_secp256k1', 'eip1271', 'erc6492'],
       // Checkout sessions and subscription invoices, in addition to payment links.
       checkouts: true,

@@ -41,7 +41,7 @@ export interface OpenEgressDoor {
 
 const PLANE = 'auth'
 
-/** Actors of the address. Those of the table in `planes.ts` that its routes ask, and the actors that these ask. */
+/** Actors of the address: the actors of `planes.ts` that its routes ask, and the actors that these ask. */
 const PLACEMENTS = [
   healthActor,
   signingKeysActor,

@@ -36,7 +36,7 @@ export function ownAddressesOf({ oidc, server }: Settings): OwnAddresses {
   }
 }
 
-/** The host names of this service. Those of tenants are below `server.base_domain`. */
+/** The host names of this service. Hosts of tenants are below `server.base_domain`. */
 function ownNamesOf({ oidc, server }: Settings): readonly string[] {
   const urls = [oidc.issuer_url, server.egress_url]
   const hosts = urls.map((url) => new URL(url).hostname)

@@ -1,5 +1,5 @@
 /**
- * The providers of this build. A processor of one's own is an implementation of `PaymentProvider`
+ * The providers of this build. Another processor is an implementation of `PaymentProvider`
  * (actors/commerce/payments/payment-provider.ts), put into this list.
  */
 import { createCardClient } from '../../actors/commerce/payments/card/client.js'

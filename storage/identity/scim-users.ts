@@ -60,7 +60,7 @@ export const findScimUser = (tx: Transaction, tenantId: string, id: string) =>
     values: [tenantId, id],
   })
 
-/** Those of the users that exist and are not removed. */
+/** The users that exist and are not removed. */
 export const findScimUsers = (tx: Transaction, tenantId: string, ids: readonly string[]) =>
   allRows<ScimUserRow>(tx, {
     name: 'scim_user.find_many',

@@ -1,7 +1,7 @@
 /**
  * Detects a frozen server (stopped, or behind a broken network) while requests wait for it. A statement may take
- * `statement_timeout_secs`, so a wait alone proves nothing: the server is asked for a sign of life on a connection of
- * its own. Without one, all waiting requests fail, at most `SILENT_MS + LOOK_MS` after the last answer.
+ * `statement_timeout_secs`, so a wait alone proves nothing: the server is asked for a sign of life on a separate
+ * connection. Without one, all waiting requests fail, at most `SILENT_MS + LOOK_MS` after the last answer.
  */
 import { connect } from 'node:net'
 import { ResponseLimit } from './response-limit.js'

@@ -141,7 +141,7 @@ function list(words: readonly string[]): string {
 /** After the number of every event. */
 const NO_EVENT = '9223372036854775807'
 const EVENT_COLUMNS = `tenant_id as "tenantId", sequence, id, type, data, occurred_at as "occurredAt"`
-/** Those of `audit_events a`. */
+/** The same columns, from `audit_events a`. */
 const LOG_COLUMNS = `a.tenant_id as "tenantId", a.event_number as sequence, a.id, a.type,
   svc_event_data(a.event_about, a.subject, a.resource, a.request_id, a.data) as data, a.occurred_at as "occurredAt"`
 

@@ -54,7 +54,7 @@ function defaultBase(git: (...words: string[]) => string): string {
   return hasMain && !isMain ? 'main' : 'HEAD~1'
 }
 
-/** Those of `files` that the change can break. @param files compiled test files. */
+/** The `files` that the change can break. @param files compiled test files. */
 export function changedTests(
   files: readonly string[],
   changed: readonly string[],

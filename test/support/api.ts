@@ -60,7 +60,7 @@ export type Workspace = {
   readonly controlPlane: string
   /** Of the control plane. */
   readonly operator: string
-  /** Of its own sandbox tenant. */
+  /** Of its sandbox tenant. */
   readonly token: string
   readonly body: Json
 }

@@ -1,6 +1,6 @@
 /**
- * Runs test files one after another in one process: a room (test/runner/rooms.ts). Each has a runner of AVA, as in a process of
- * its own, and what it declares goes there.
+ * Runs test files one after another in one process: a room (test/runner/rooms.ts). Each has a runner of AVA, as in a
+ * separate process, and what it declares goes there.
  */
 import { appendFileSync } from 'node:fs'
 import { createRequire } from 'node:module'

@@ -15,7 +15,7 @@ export function auditRotation(random: Random, now: Date, by: AskedBy): WriteAudi
     if (tenant === undefined) return
     appendAudit(tx, [
       {
-        ...(by === null ? NOBODY : doneBy(by.caller)),
+        ...(by === null ? NO_CALLER : doneBy(by.caller)),
         id: random.uuid(),
         tenantId: tenant.id,
         type: 'admin.signing_keys.rotated',
@@ -36,4 +36,10 @@ export function auditRotation(random: Random, now: Date, by: AskedBy): WriteAudi
   }
 }
 
-const NOBODY = { subject: null, actors: [], clientId: null, delegationId: null, ip: null } as const
+const NO_CALLER = {
+  subject: null,
+  actors: [],
+  clientId: null,
+  delegationId: null,
+  ip: null,
+} as const

@@ -147,7 +147,7 @@ class WaitingChanges implements GroupCommit {
     ended()
     if (failure === undefined || isLost(failure)) {
       for (const { queue, changes } of parts) {
-        // Those of a commit that succeeded have their results already.
+        // Changes of a commit that succeeded have their results already.
         if (failure !== undefined) for (const { failed } of changes) failed(failure)
         this.#finish(queue, changes.length)
       }

@@ -1,6 +1,6 @@
 /**
- * Caches database reads for about a second, with bounded size. Notifications invalidate entries at
- * once. If one is lost, the time limit still makes a revocation effective within a second.
+ * Caches database reads for about a second, with bounded size. Notifications invalidate entries immediately. If one is
+ * lost, the time limit still makes a revocation effective within a second.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 

@@ -39,7 +39,11 @@ const CreateScimToken = z
       .nullable()
       .optional()
       .meta({ description: 'In the future. Without it the token does not expire.' }),
-    organization_id: z.uuid().nullable().optional().meta({ description: 'That of the tenant.' }),
+    organization_id: z
+      .uuid()
+      .nullable()
+      .optional()
+      .meta({ description: 'The organization of the tenant.' }),
     roles: z
       .array(Role)
       .max(2)

@@ -152,7 +152,7 @@ test.serial(
   },
 )
 
-/** Those of a service that has ended are not. */
+/** False for workers of a service that has ended. */
 const isAlive = ({ threadId }: threads.Worker) => threadId !== -1
 
 test.serial('registrations succeed while the threads that verify them keep dying', async (t) => {

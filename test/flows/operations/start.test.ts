@@ -234,7 +234,7 @@ test('a migration without database connection names address and setting, and no 
   t.notRegex(refused.output(), /canary-of/)
 })
 
-test('a database of one’s own with DATABASE_URL alone: start, use, kill, start, stop', async (t) => {
+test('an external database with DATABASE_URL alone: start, use, kill, start, stop', async (t) => {
   const folder = dataDirectory(t)
   const { url: databaseUrl } = await freshDatabase(t)
   const { environment, url } = await local(folder, {

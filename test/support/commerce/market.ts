@@ -1,6 +1,7 @@
 /**
- * One chain for all test files: the runner starts its process when a file asks first. A file has accounts and payees of its
- * own there, and the facilitator of the services that files share asks the facilitator of the file that has the payee.
+ * One chain for all test files: the runner starts its process when a file asks first. A file has its own accounts and
+ * payees there, and the facilitator of the services that files share asks the facilitator of the file that has the
+ * payee.
  */
 import { fork } from 'node:child_process'
 import { once } from 'node:events'

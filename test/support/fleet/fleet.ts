@@ -83,12 +83,12 @@ export type Served = Pick<Fleet, 'baseUrl' | 'db' | 'kms' | 'processes' | 'end'>
   readonly coordination: { readonly environment: Variables }
 }
 
-/** In the order of the addresses in the files of the proxies. Those of the plane `async` have no address there. */
+/** In the order of the addresses in the files of the proxies. Processes of the plane `async` have no address there. */
 const PLANES = {
   each: ['auth', 'auth', 'control', 'control', 'async', 'async'],
   all: ['all', 'all'],
 } as const
-/** Tests end sooner. Those of the drain set it. */
+/** Tests end sooner. Tests of the drain set it. */
 const DRAIN_SECS = '0'
 
 export async function startFleet(options: FleetOptions): Promise<Fleet> {

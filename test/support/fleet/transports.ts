@@ -10,7 +10,7 @@ import type { Transport } from '../service/settings.js'
 export const TRANSPORTS: readonly Transport[] =
   THROUGH_TRANSPORT === undefined ? ['plain_http', 'tls_h2_only'] : ['plain_http']
 
-/** Those of flows whose repetition over HTTP/2 is in the long form. */
+/** Transports of flows whose repetition over HTTP/2 is in the long form. */
 export const REPEATED_OVER: readonly Transport[] = IS_LONG ? TRANSPORTS : ['plain_http']
 
 /** The runner repeats the flows with TEST_TRANSPORT=tls_h2_only. */

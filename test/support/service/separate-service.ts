@@ -33,7 +33,7 @@ export interface SeparateService {
 export async function separateService(
   environment: Readonly<Record<string, string>>,
 ): Promise<SeparateService> {
-  notThrough('it reads the memory of its own process')
+  notThrough('it reads the memory of its process')
   const db = await freshDatabase()
   const kms = await testKms()
   const folder = mkdtempSync(join(tmpdir(), 'svc-separate-'))

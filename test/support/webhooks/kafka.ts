@@ -24,7 +24,7 @@ export interface KafkaBroker {
   freeze(): void
   /** Ends `freeze` (SIGCONT). */
   thaw(): void
-  /** All messages of a topic. Those of a partition are in order. */
+  /** All messages of a topic, in order within a partition. */
   messages(topic: string): Promise<readonly KafkaMessage[]>
   stop(): Promise<void>
 }

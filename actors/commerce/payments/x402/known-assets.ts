@@ -1,4 +1,4 @@
-/** The tokens that a deployment knows: those of [[chains]], and USDC. */
+/** The tokens that a deployment knows: USDC, and the tokens of [[chains]]. */
 import type { Asset } from '../../../domain/commerce/assets.js'
 import { type ChainsSettings, PAYMENT_CONFIRMATIONS } from '../settings.js'
 
