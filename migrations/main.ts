@@ -98,7 +98,7 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
       missing.push(...finishingOf(files).filter(({ name }) => !had.has(name)))
     }
     const applied: string[] = []
-    // Of a new database the files are no news.
+    // The files are no news for a new database.
     const isNew = before.length === 0
     const level = isNew ? 'debug' : 'info'
     for (const file of missing) if (await apply(client, file, log, level)) applied.push(file.name)

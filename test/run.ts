@@ -52,7 +52,7 @@ const WAITING_FILES = 1
 const KEPT_EVERY_MS = 10_000
 /** Fewer files have a process each, and the order in which they ran does not matter. */
 const ROOMS_FILES_MIN = 10
-/** Of a few files, stack traces name lines of the sources (support/source-maps.ts). */
+/** In runs of few files, stack traces name lines of the sources (support/source-maps.ts). */
 const MAPPED_FILES_MAX = 10
 const root = join(dirname(fileURLToPath(import.meta.url)), '..', '..')
 const bin = (name: string) => join(root, 'node_modules', '.bin', name)

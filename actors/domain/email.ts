@@ -10,7 +10,7 @@ declare const STORED: unique symbol
 export type Email = string & { readonly [STORED]: true }
 
 const LENGTH_MAX = 254
-/** Of a typed address, whose letters may be of several characters. Bounds the work. */
+/** The longest typed address, whose letters may be of several characters. Bounds the work. */
 const TYPED_MAX = 1024
 const LOCAL_PART_MAX = 64
 const DOMAIN_MAX = 253

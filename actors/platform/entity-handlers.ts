@@ -32,7 +32,7 @@ type Needs = { readonly database: Database; readonly clock: Clock; readonly rand
 export type EntityRules<M extends Members, Refused> = {
   readonly entity: Entity<M>
   readonly table: EntityTable<M>
-  /** Of a tenant. */
+  /** The most rows of a tenant. */
   readonly most: number
   /** What the schema cannot see: the first fault of a new or changed row. */
   readonly faultOf: (draft: Draft<M>, caller: Caller) => Refused | null

@@ -27,7 +27,7 @@ const READERS = [20, 200] as const
 /** Targets with slow readers: the growth of memory, and the latency of light requests as a multiple of idle. */
 const GROWTH_BYTES_MAX = 64 * MIB
 const LIGHT_P99_MAX = 3
-/** Of a slow reader after each chunk, on average. Readers do not pause in step. */
+/** The pause of a slow reader after each chunk, on average. Readers do not pause in step. */
 const READER_PAUSE_MS = 200
 /** Far below the capacity of each relay, so that queueing does not count. */
 const LATENCY_CALLS_PER_SECOND = 100

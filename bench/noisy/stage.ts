@@ -50,7 +50,7 @@ export type Tenant = Workspace & {
 
 export interface Stage {
   readonly baseUrl: string
-  /** Of the honest tenant, and of the hostile ones. */
+  /** The upstream of the honest tenant and of the hostile ones. */
   readonly upstream: string
   readonly hostileUpstream: string
   readonly hostile: readonly Tenant[]

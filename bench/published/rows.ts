@@ -15,7 +15,7 @@ export type RowDefinition = {
   readonly reference?: string
   readonly ours: string
   /**
-   * What is divided: rates per CPU second or per second, or values of a figure. Of a figure, less is better.
+   * What is divided: rates per CPU second or per second, or values of a figure, of which less is better.
    */
   readonly per: 'CPU second' | 'second' | { readonly figure: string; readonly unit: string }
   /** A ratio, or the limit of a figure. */

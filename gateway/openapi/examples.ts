@@ -104,7 +104,7 @@ export function addExamples(document: object, issuer: string): void {
         if (type.startsWith('text/html')) give(media, PAGE)
         else if (isJson(type)) give(media, same ?? composed(media.schema, schemas, 'answer'))
         else if (Number(status) < 300) {
-          // Of an operation with several media types the JSON is recorded.
+          // The JSON of an operation with several media types is recorded.
           give(media, typeof same === 'string' ? same : OTHERS[type.split(';')[0]!])
         }
       }

@@ -173,7 +173,7 @@ export function wantsPage(headers: HttpExchange['headers']): boolean {
 /** Our tokens need no percent-encoding: a value that was encoded is not one of ours. */
 const AS_SENT = { decode: (value: string) => value }
 
-/** Of two cookies with one name the first counts (RFC 6265 section 5.4). */
+/** The first of two cookies with one name counts (RFC 6265 section 5.4). */
 function tokenIn(cookies: Cookies, name: string): string | null {
   const value = cookies[name]
   return value !== undefined && TOKEN.test(value) ? value : null

@@ -26,7 +26,7 @@ const TOKEN = '/oauth/token'
 const FRESH_FOR_SECS = 30
 
 export type StoredLogin = {
-  /** Of the service. */
+  /** The origin of the service. */
   readonly origin: string
   readonly client_id: string
   readonly scope: string
@@ -168,7 +168,7 @@ export async function endLogin(
     if (login === undefined) return undefined
     const http = httpClient(login.origin)
     try {
-      // Of a family all tokens end with any of them (RFC 7009 section 2.1).
+      // All tokens of a family end with any of them (RFC 7009 section 2.1).
       const token = login.refresh_token ?? login.access_token
       const form = { client_id: login.client_id, token }
       const answer = await http.request({ method: 'POST', path: '/oauth/revoke', form })

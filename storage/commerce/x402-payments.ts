@@ -1,6 +1,6 @@
 /**
- * Payments by x402. Each transition is one conditional statement. Of several processes with the
- * same payment one wins, and only the holder of the lease continues.
+ * Payments by x402. Each transition is one conditional statement. One of several processes with the same payment wins,
+ * and only the holder of the lease continues.
  */
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 import {

@@ -61,7 +61,7 @@ export async function findSignInKeys(
 /** What an address is in a tenant, before a sign-up. All members null: it has no account. */
 export type SignUpStanding = {
   readonly accountActive: boolean | null
-  /** Of the user in the tenant. Null: the account is no user of it. */
+  /** The status of the user in the tenant. Null: the account is no user of it. */
   readonly userStatus: 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed' | null
 }
 

@@ -140,7 +140,7 @@ export type IssuedCredentialRow = {
   readonly configurationId: string
   readonly listId: string
   readonly idx: number
-  /** Of the issuance. */
+  /** The time of the issuance. */
   readonly createdAt: Date
   readonly expiresAt: Date
   readonly revokedAt: Date | null

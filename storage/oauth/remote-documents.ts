@@ -7,7 +7,7 @@ export type RemoteDocumentRow = {
   readonly url: string
   readonly kind: RemoteDocumentKind
   readonly document: Readonly<Record<string, unknown>>
-  /** Of its canonical JSON, in lower-case hex. */
+  /** The digest of its canonical JSON, in lower-case hex. */
   readonly sha256: string
   readonly fetchedAt: Date
   readonly freshUntil: Date

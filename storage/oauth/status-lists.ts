@@ -31,7 +31,7 @@ export type StatusRandom = {
   bytes(count: number): Uint8Array
 }
 
-/** Of sixteen draws from a list that is four fifths full, all are taken in 3 % of the cases. */
+/** Sixteen draws from a list that is four fifths full find no free place in 3 % of the cases. */
 const DRAWS = 16
 /** The list is counted when this many draws were taken. Below it is hardly full. */
 const TAKEN_SUSPECT = 11

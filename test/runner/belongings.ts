@@ -101,7 +101,7 @@ async function endThose(isOurs: (found: Found) => boolean): Promise<readonly str
   }
 }
 
-/** Of this machine, without this one. None where the system does not list them. */
+/** The processes of this machine, without this one. Empty if the system does not list them. */
 function processes(): Found[] {
   if (!existsSync(PROCESSES)) return []
   return readdirSync(PROCESSES)

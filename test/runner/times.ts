@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
 import { dirname, join, relative } from 'node:path'
 import type { FileTime } from './progress.js'
 
-/** Of this tree. The compiler leaves it. */
+/** The times of this tree. The compiler leaves the file. */
 const LAST = join('dist', '.build', 'test-times.json')
 /** For a fresh clone. */
 const COMMITTED = join('test', 'runner', 'seconds.json')

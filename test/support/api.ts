@@ -58,9 +58,9 @@ export type Workspace = {
   readonly organizationId: string
   readonly tenantId: string
   readonly controlPlane: string
-  /** Of the control plane. */
+  /** The operator's token, in the control plane. */
   readonly operator: string
-  /** Of its sandbox tenant. */
+  /** A token of its sandbox tenant. */
   readonly token: string
   readonly body: Json
 }

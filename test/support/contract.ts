@@ -122,7 +122,7 @@ function documentOf(described: readonly Route[]): object {
 
 const inTable: ReadonlySet<Route> = new Set(routes)
 let ofTable: Description | undefined
-/** Of routes that tests make. */
+/** Descriptions of routes that tests make. */
 const ofOthers = new WeakMap<Route, Description>()
 let others = 0
 

@@ -63,7 +63,7 @@ export type StartRegistration = {
   readonly kind: ChallengeKind
   readonly registration: Registration
   readonly tenant: TenantSelector
-  /** Of the client (`ClientAddresses.networkOf`). Default null: not known. */
+  /** The network of the client (`ClientAddresses.networkOf`). Default null: not known. */
   readonly network?: string | null | undefined
 }
 export type RegisterDirectly = Omit<StartRegistration, 'kind'>
@@ -158,7 +158,7 @@ export type VerifyChallenge = {
   readonly scope?: string | undefined
   /** The DPoP header and the request it was sent with (RFC 9449 section 4.3). */
   readonly dpop: DpopProof | null
-  /** Of the client. */
+  /** The address of the client. */
   readonly address: string
 }
 export type AgentVerified = {

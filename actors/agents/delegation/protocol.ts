@@ -56,7 +56,7 @@ export type InvalidTarget = { readonly tag: 'invalid_target' }
 export type PollDelegation = {
   readonly principal: Principal
   readonly deviceCode: string
-  /** Of the client. */
+  /** The address of the client. */
   readonly address: string
 }
 export type PollOutcome =

@@ -37,7 +37,7 @@ export const DeliveryRecord = z
     status: deliveryStatus,
     attempt_count: z.int(),
     max_attempts: z.int(),
-    response_status: z.int().nullable().meta({ description: 'Of the last attempt.' }),
+    response_status: z.int().nullable().meta({ description: 'The status of the last attempt.' }),
     error: z
       .string()
       .nullable()

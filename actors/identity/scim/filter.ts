@@ -55,7 +55,7 @@ export function parsePath(text: string): PatchPath {
   return path
 }
 
-/** Splits a name into schema, attribute and sub-attribute. Null if it is none. */
+/** Splits a name into schema, attribute and sub-attribute. Null if it is invalid. */
 export function attributePath(text: string): AttributePath | null {
   const colon = text.lastIndexOf(':')
   const schema = colon < 0 ? null : text.slice(0, colon)

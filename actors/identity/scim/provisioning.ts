@@ -74,7 +74,7 @@ async function provisionAll(
   tenantId: string,
   inputs: readonly ProvisionedUser[],
 ): Promise<readonly (ScimUserRow | undefined)[]> {
-  // Of several users with one name, the first is written here, and the others are refused alone.
+  // The first of several users with one name is written here, the others are refused alone.
   const byName = new Map<string, ProvisionedUser>()
   for (const user of inputs) {
     const name = user.userName.toLowerCase()

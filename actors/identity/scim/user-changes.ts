@@ -143,7 +143,7 @@ export async function demandOwnerStays({ tx, caller }: Change, user: ScimUserRow
 }
 
 const accountFor = ({ needs, tx, caller, context, now }: Change, email: Email) => {
-  // A user of before keeps an address with letters in its local part. A new one has none.
+  // An old user keeps an address with letters outside of ASCII in its local part. A new one cannot have it.
   if (parseEmail(email) === undefined) throw noAddress()
   const { tenantId } = caller.principal
   const { address } = caller

@@ -1,4 +1,4 @@
-/** Links of messages. Of an expired one, the tenant it belonged to is known while its row exists. */
+/** Links of messages. The tenant of an expired link is known while its row exists. */
 import {
   findTicket,
   findTicketTenant,

@@ -165,7 +165,7 @@ export function credentialIssuer(
     credential_issuer: identifier,
     authorization_servers: [facts.issuer],
     credential_endpoint: `${identifier}/credential`,
-    // Of a tenant without credentials it is 404, as its credential endpoint.
+    // For a tenant without credentials it is 404, as its credential endpoint.
     ...(configurations === null && tenant !== null
       ? {}
       : { nonce_endpoint: `${identifier}/nonce` }),

@@ -122,7 +122,7 @@ export type ProofRefused = {
 export type PolicyRefusal = { readonly tag: 'policy_denied' }
 
 export type GrantAgent = {
-  /** Of the client. Null for the first tokens of a new workspace, to which no policy applies. */
+  /** The address of the client. Null for the first tokens of a new workspace, to which no policy applies. */
   readonly address: string | null
   /** The tenant of the tokens. The agent's home tenant may be another one. */
   readonly tenantId: TenantId
@@ -163,7 +163,7 @@ export type OrganizationGranted = {
 }
 
 export type GrantDelegated = {
-  /** Of the client. */
+  /** The address of the client. */
   readonly address: string
   readonly tenantId: TenantId
   readonly delegationId: DelegationId

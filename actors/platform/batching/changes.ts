@@ -117,7 +117,7 @@ export function kindsOf<Kind extends AnyChange['kind']>(
 export class Stated {
   readonly tenantId: string
   readonly competitions: readonly Competition[]
-  /** Of the competitions, in their order, and then of unconditional changes. */
+  /** The statements of the competitions, in their order, and then of unconditional changes. */
   readonly statements: readonly Statement[]
   /** Events of unconditional changes. */
   readonly events: readonly OutboxEvent[]

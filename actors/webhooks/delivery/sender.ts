@@ -1,7 +1,6 @@
 /**
- * One attempt: signs, posts through the dialer, and reads the status. Redirects are not followed
- * and cookies are not stored. Of the response body it reads only what keeps the connection
- * reusable.
+ * One attempt: signs, posts through the dialer, and reads the status. Redirects are not followed and
+ * cookies are not stored. It reads only as much of the response body as keeps the connection reusable.
  */
 import { traceIdOf, tracing } from '../../../runtime/kernel/tracing.js'
 import { readFileSync } from 'node:fs'

@@ -16,8 +16,8 @@ export type SubscriptionChange = {
 }
 
 /**
- * Appends the record last in the transaction of the change. Of the URL it contains the host only,
- * because path and query may contain secrets.
+ * Appends the record last in the transaction of the change. It contains only the host of the URL, because path and
+ * query may contain secrets.
  */
 export function auditSubscription(
   tx: Transaction,

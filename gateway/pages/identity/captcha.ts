@@ -13,7 +13,7 @@ export const CAPTCHA_FIELDS = {
   'cf-turnstile-response': answer,
   'h-captcha-response': answer,
   'g-recaptcha-response': answer,
-  /** Of the built-in proof of work. */
+  /** The answer of the built-in proof of work. */
   'captcha-response': answer,
 }
 

@@ -30,7 +30,7 @@ for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
 
 /** The branding of the tenant of a page. */
 export type Branding = {
-  /** Of the tenant. It chooses the colour of the monogram. */
+  /** The id of the tenant. It chooses the colour of the monogram. */
   readonly id: string
   readonly name: string
   /** `#rrggbb`, or null for the default. */

@@ -120,7 +120,7 @@ export const walletRoutes: readonly Route[] = [
     operationId: 'signX402Payment',
     summary: 'Sign an x402 payment with the wallet of the calling agent',
     description:
-      'Takes the 402 answer of a seller and returns the header that pays it. Of several offers the first one that the ' +
+      'Takes the 402 answer of a seller and returns the header that pays it. The first offer that the ' +
       `policy allows is paid.${REFUSALS}`,
     idempotent: true,
     body: json(PayByWallet, { maxBytes: PAYMENT_BYTES_MAX }),

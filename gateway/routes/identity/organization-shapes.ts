@@ -90,7 +90,7 @@ export const Member = z
     role: Role,
     status: z.enum(['active', 'invited']),
     created_at: z.iso.datetime(),
-    expires_at: z.iso.datetime().optional().meta({ description: 'Of an invitation: when it ends' }),
+    expires_at: z.iso.datetime().optional().meta({ description: 'When an invitation ends' }),
   })
   .meta({ id: 'OrganizationMember' })
 export const memberJson = presenter(Member)

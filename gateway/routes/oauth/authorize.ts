@@ -139,7 +139,7 @@ const replies = {
   })),
   refused,
 }
-/** Of a stored request, which can be answered before. */
+/** Replies for a stored request, which can be answered before. */
 const storedReplies = {
   ...replies,
   answered_before: page(200, (before: AnsweredBefore, context) => ({

@@ -2,7 +2,7 @@
 import type { Email } from '../../../actors/domain/email.js'
 import { firstRow, type Transaction } from '../../platform/sql.js'
 
-/** The scopes of an operator, and locks them. Empty if the account is none. */
+/** The scopes of an operator, and locks them. Empty if the account is no operator. */
 export async function lockOperatorScopes(
   tx: Transaction,
   accountId: string,

@@ -203,7 +203,7 @@ if (IS_LONG) {
       }
       t.is(await proven(), 200)
       await servers.kill!()
-      // Of a cluster, two of three primaries still answer until the circuit opens.
+      // Two of three primaries of a cluster still answer until the circuit opens.
       await until('a refusal', async () => {
         const status = await proven()
         t.true(status === 503 || status === 200)

@@ -108,7 +108,7 @@ test('an agent creates a workspace, gets a delegation, and renews its tokens', a
   t.is(delegated['delegation_id'], approved?.['delegation_id'])
   const list = '/api/v1/vault/credentials'
   t.is((await api.get(list, String(delegated['access_token']))).status, 200)
-  // Of concurrent scripts one renews the refresh token, the others get its result.
+  // One of several concurrent scripts renews the refresh token, the others get its result.
   aheadSecs += 280
   const renewed = await Promise.all(Array.from({ length: 4 }, () => cli('token', '--delegation')))
   t.deepEqual(new Set(renewed.map(({ code }) => code)), new Set([0]))

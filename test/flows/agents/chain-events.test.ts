@@ -408,7 +408,7 @@ test.serial('what a broken node answers changes nothing and is logged seldom', a
       method === 'eth_blockNumber' ? `0x${'f'.repeat(40)}` : undefined,
     'a latest block that is not there': (method) =>
       method === 'eth_blockNumber' ? '0xfffffffffffff' : undefined,
-    'a latest block of before': (method) => (method === 'eth_blockNumber' ? '0x1' : undefined),
+    'an earlier latest block': (method) => (method === 'eth_blockNumber' ? '0x1' : undefined),
     'another chain': (method) => (method === 'eth_chainId' ? '0x1' : undefined),
     'another block': (method, result) =>
       method === 'eth_getBlockByNumber' ? { ...(result as Json), number: '0x1' } : undefined,
@@ -438,7 +438,7 @@ test.serial('what a broken node answers changes nothing and is logged seldom', a
   )
   const minutes = (Date.now() - startedMs) / 60_000
   t.true(warnings().length > warned)
-  // Of two processes, each logs at most once a minute.
+  // Each of two processes logs at most once a minute.
   t.true(warnings().length - warned <= 2 * (minutes + 1), `${warnings().length - warned} warnings`)
   t.false(
     log.some((line) => JSON.stringify(line).includes(node.url)),

@@ -186,7 +186,7 @@ class CompleteWithToken extends Step {
   }
 }
 
-/** Of concurrent completions at both processes one registers; the others find it consumed. */
+/** One of several concurrent completions at both processes registers; the others find it consumed. */
 class Race extends Step {
   async on(challenge: Challenge, model: Model): Promise<void> {
     const wins =

@@ -25,7 +25,7 @@ const { chain } = shop
 
 const daily = <Case>(all: Case[], count: number) => (IS_LONG ? all : all.slice(0, count))
 
-/** Of concurrent payments: the chain and the facilitators share the machine. */
+/** Concurrent payments: the chain and the facilitators share the machine. */
 const PLACES = 4
 let turns: Promise<unknown>[] = Array.from({ length: PLACES }, () => Promise.resolve())
 

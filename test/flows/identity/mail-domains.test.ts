@@ -208,7 +208,7 @@ for (const email of [
     t.is((await directory.send('POST', '/Users', json)).status, 400)
   })
 
-/** Addresses as a release of before stored them. */
+/** Addresses as an earlier release stored them. */
 async function asBefore(at: Awaited<ReturnType<typeof stage>>, ascii: string, letters: string) {
   await sql(at.db, 'update accounts set email = $2, email_key = lower($2) where email = $1', [
     ascii,
@@ -225,7 +225,7 @@ async function convert({ db }: Awaited<ReturnType<typeof stage>>) {
   await convertMailDomains({ query } as unknown as Client, silentLogger)
 }
 
-test.serial('an account of before keeps its password, whichever spelling is typed', async (t) => {
+test.serial('an earlier account keeps its password, whichever spelling is typed', async (t) => {
   const at = await stage(t)
   const { ascii, letters } = address()
   await ownDomain(at.api, at.workspace, ascii)
@@ -241,7 +241,7 @@ test.serial('an account of before keeps its password, whichever spelling is type
   t.deepEqual(await at.accounts(ascii, letters), [{ email: ascii }], 'a second run changes nothing')
 })
 
-test.serial('two accounts of before that become equal stay two, each in its tenant', async (t) => {
+test.serial('two earlier accounts that become equal stay two, each in its tenant', async (t) => {
   const [one, other] = [await stage(t), await stage(t)]
   const { ascii, letters } = address()
   await ownDomain(one.api, one.workspace, ascii)

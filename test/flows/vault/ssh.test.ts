@@ -15,7 +15,7 @@ import { IS_LONG } from '../../support/runs.js'
 const CREDENTIALS = '/api/v1/vault/credentials'
 const SIGN = '/api/v1/agents/delegations/ssh-sign'
 const HOST = 'db1.example'
-/** Of authorities whose certificates log in. The other one of the long form does so daily in the test of times. */
+/** Kinds of authorities whose certificates log in. The test of times covers the other kind daily. */
 const KINDS: readonly string[] = IS_LONG ? ['ed25519', 'ecdsa'] : ['ed25519']
 
 const { api, running } = await sharedApi('plain')

@@ -18,7 +18,7 @@ const ENDS_NOTHING: Readonly<Record<string, string>> = {
   'sign_in.record': 'the first sign-in activates a user whom a directory made',
   'tenant_user.activate_with_role':
     'adds a role, or gives one to a removed user without credentials',
-  'tenant_user.reactivate': 'a suspended user gets the status of before',
+  'tenant_user.reactivate': 'a suspended user gets the earlier status',
   'tenant_user.revive': 'a removed user without credentials comes back',
 }
 

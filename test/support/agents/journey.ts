@@ -75,7 +75,7 @@ export interface Workspace {
   readonly organizationId: string
   readonly clientId: string
   readonly clientSecret: string
-  /** Of the agent, in the new tenant. */
+  /** The token of the agent, in the new tenant. */
   readonly accessToken: string
 }
 

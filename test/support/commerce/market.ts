@@ -52,7 +52,7 @@ export async function startMarket(): Promise<Market> {
   }
 }
 
-/** Of the runner. @returns where a file asks for the places. */
+/** Called by the runner. @returns where a file asks for the places. */
 export async function openMarket(): Promise<{ readonly url: string; end(): Promise<void> }> {
   let market: Promise<Market> | undefined
   const desk = createServer((_, response) => {

@@ -20,7 +20,7 @@ export interface FleetOptions {
   readonly through: ProxyName
   /** Default: postgres. */
   readonly coordination?: CoordinationName | undefined
-  /** Of the URL. Default: `localhost`. */
+  /** The host of the URL. Default: `localhost`. */
   readonly host?: TestHost | undefined
   /** SVC_ variables of all processes. */
   readonly environment?: Readonly<Record<string, string>> | undefined

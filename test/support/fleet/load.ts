@@ -24,7 +24,7 @@ export interface LoadReport {
   readonly answered: number
   /** Requests without the expected answer: what they asked, and what happened. */
   readonly failures: readonly string[]
-  /** Of those, the answers 503 with Retry-After. */
+  /** How many of the failures are 503 with Retry-After. */
   readonly refusals: number
   /** Ids of the applications that the service said it created. */
   readonly created: readonly string[]

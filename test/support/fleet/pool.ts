@@ -19,7 +19,7 @@ import { type Answer, firstLine, type PooledFleet, type WantedFleet } from './ta
 export interface FleetPool {
   readonly socketPath: string
   readonly started: () => number
-  /** Ends those that tests share: a file that runs again finds nothing of before. Call it while none runs. */
+  /** Ends those that tests share: a file that runs again starts with new ones. Call it while no file runs. */
   renew(): void
   /** @returns what has gone wrong in fleets, such as a process that did not end cleanly. */
   end(): Promise<readonly string[]>

@@ -19,7 +19,7 @@ const LIMITS = {
 /** Requests say the address of their client. Behind nginx that one says it (`notBehindNginx()`). */
 const BEHIND_PROXY = THROUGH !== 'nginx' ? { SVC_SERVER__TRUSTED_PROXIES: '127.0.0.1' } : {}
 
-/** Of browser sessions in the profile `people`. */
+/** Lifetimes of browser sessions in the profile `people`. */
 export const SESSION = { idleSecs: 1_800, absoluteSecs: 7_200 } as const
 
 const PEOPLE = {
@@ -55,7 +55,7 @@ export const REACHES_UPSTREAMS = {
   SVC_VAULT__EGRESS_CA_PEM_PATH: UPSTREAM_CERT_PATH,
 } as const
 
-/** Of services whose tests call upstreams. */
+/** Settings of services whose tests call upstreams. */
 export const CALLS_UPSTREAMS = {
   ...REACHES_UPSTREAMS,
   // The tests of a file share one token, so it must outlive them.
@@ -70,13 +70,13 @@ export const EGRESS_LIMITS = {
   tenantBytes: 48 * 1024 * 1024 + 1_000_000,
 } as const
 
-/** Of one address in the profile `strict`: more than its files need together. */
+/** The quota of one address in the profile `strict`: more than its files need together. */
 export const REGISTRATIONS = { max: 40, windowSecs: 45 } as const
 
-/** Of the default tenant of the profile `single`. */
+/** The slug of the default tenant of the profile `single`. */
 export const ONLY_SLUG = 'harbour'
 
-/** Of the profile `mcp`. */
+/** The app origins of the profile `mcp`. */
 export const APP_ORIGINS = {
   dashboard: 'https://dashboard.example',
   identity: 'https://identity.example',

@@ -7,7 +7,7 @@ import type { TestHost, Transport } from '../service/settings.js'
 /** What a test knows of a fleet of the runner. */
 export type PooledFleet = {
   readonly baseUrl: string
-  /** Of a second process, where one was wished for. */
+  /** The URL of a second process, if the caller asked for one. */
   readonly secondUrl?: string | undefined
   /** Undefined for plain_http. */
   readonly ca: string | undefined
@@ -22,7 +22,7 @@ export type PooledFleet = {
 export type WantedFleet = {
   readonly environment: Variables
   readonly host?: TestHost | undefined
-  /** Of a single service. Fleets have one transport. */
+  /** The transport of a single service. Fleets have one transport. */
   readonly transport?: Transport | undefined
   /** Tests with the same wishes use it at the same time. Otherwise it ends with its test. */
   readonly isShared?: boolean | undefined

@@ -1,7 +1,7 @@
 /** Mail addresses of tests. An account belongs to the deployment, and test files share services. */
 import { createHash } from 'node:crypto'
 
-/** Of this run of the file, which the runner repeats on the same services. A process runs one file after another. */
+/** Marks this run of the file, which the runner repeats on the same services. A process runs one file after another. */
 function mark(): string {
   return createHash('sha256')
     .update(`${process.env['TEST_FILE'] ?? ''} ${process.pid}`)
@@ -20,7 +20,7 @@ export function mailDomain(): string {
   return `d${(domains += 1)}.${mark()}.works`
 }
 
-/** Of the above, or of the fixture user of a tenant. */
+/** True for addresses from above, and for the fixture user of a tenant. */
 export function isOwnAddress(address: string): boolean {
   return (
     address.includes(mark()) || (/@[\w-]+\.test$/.test(address) && !address.includes('@harbour.'))

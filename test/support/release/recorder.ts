@@ -6,7 +6,7 @@ import { appendFileSync } from 'node:fs'
 import { createRequire } from 'node:module'
 import { join } from 'node:path'
 
-/** Of a statement: its name, text, parameters, and the tag with which it ended, such as `INSERT 0 1`. */
+/** A statement: its name, text, parameters, and the tag with which it ended, such as `INSERT 0 1`. */
 export type Sent = readonly [name: string, text: string, values: readonly SentValue[], tag: string]
 export type SentValue = string | null | { readonly base64: string }
 export type SentTransaction = {

@@ -17,7 +17,7 @@ export interface Recording {
   readonly newest: string
   /** Texts without a repetition. */
   readonly texts: readonly string[]
-  /** Of each statement: the index of its text, and its parameters. Times are milliseconds before the end. */
+  /** The index of each statement's text, and its parameters. Times are milliseconds before the end. */
   readonly transactions: readonly (readonly (readonly [number, ...SentValue[]])[])[]
 }
 

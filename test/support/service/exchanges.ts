@@ -18,7 +18,7 @@ export type Exchange = {
   answer: string
 }
 
-/** Of each test: the last ones say why it failed. */
+/** Exchanges kept for each test: the last ones say why it failed. */
 const EXCHANGES_MAX = 5
 const BODY_CHARACTERS_MAX = 1500
 const REQUESTS_MAX = 500

@@ -27,7 +27,7 @@ export async function installedPackages(
   try {
     const options = ['--no-save', '--no-audit', '--no-fund', '--ignore-scripts', '--prefix', made]
     await run('npm', ['install', ...options, ...packages], { cwd: made })
-    // Of concurrent installations the first one stays.
+    // The first of several concurrent installations stays.
     if (!existsSync(folder)) renameSync(made, folder)
   } catch (error) {
     if (!existsSync(folder)) throw error

@@ -36,7 +36,7 @@ export interface TestService {
 
 export interface TestServiceOptions {
   readonly transport?: Transport | undefined
-  /** Of its URL. Browsers share cookies between the ports of a host. Default: `localhost`. */
+  /** The host of its URL. Browsers share cookies between the ports of a host. Default: `localhost`. */
   readonly host?: TestHost | undefined
   /** SVC_ variables that override the defaults below. */
   readonly environment?: Readonly<Record<string, string>> | undefined

@@ -168,7 +168,7 @@ function changeOf(
 }
 
 type Told = Pick<Change, 'type' | 'token' | 'fields'> & {
-  /** Of any length. */
+  /** Texts of any length. */
   readonly texts: Readonly<Record<string, string>>
 }
 

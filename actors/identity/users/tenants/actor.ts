@@ -83,7 +83,7 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
       },
 
       async ensureControlPlane(_message, context) {
-        // Of concurrent first starts the unique index lets one insert. All of them read the same row.
+        // The unique index lets one of several concurrent first starts insert. All of them read the same row.
         controlPlane = await load(async (tx) => {
           const known = await findControlPlane(tx)
           if (known !== undefined) return known

@@ -43,7 +43,7 @@ export type AuthorizationRequest = {
   readonly uiLocales: string | null
   /** The metadata document that identifies the client. Absent for a registered one. */
   readonly documentSha256?: string | undefined
-  /** Of a credential offer (OpenID4VCI section 5.1.3). Absent in requests that an earlier version stored. */
+  /** The state of a credential offer (OpenID4VCI section 5.1.3). Absent in requests that an earlier version stored. */
   readonly issuerState?: string | null | undefined
 }
 

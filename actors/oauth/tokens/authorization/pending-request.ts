@@ -38,7 +38,7 @@ export type PendingRequest = {
   readonly sessionToken: string | null
   /** It is a form of another site. A browser adds no cookie to it (SameSite=Lax). */
   readonly isForeignForm: boolean
-  /** Of the browser. */
+  /** The address of the browser. */
   readonly address: string
   /** The consent that the user just gave. Null without one. */
   readonly allowed: Allowed | null

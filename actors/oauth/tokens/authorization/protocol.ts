@@ -70,14 +70,14 @@ export type BeginAuthorization = {
   readonly sessionToken: string | null
   /** It is a form of another site. A browser adds no cookie to it (SameSite=Lax). */
   readonly isForeignForm: boolean
-  /** Of the browser. */
+  /** The address of the browser. */
   readonly address: string
 }
 export type ResumeAuthorization = {
   /** The path parameter. */
   readonly handle: string
   readonly sessionToken: string | null
-  /** Of the browser. */
+  /** The address of the browser. */
   readonly address: string
 }
 export type ChooseAccount = ResumeAuthorization & {
@@ -127,7 +127,7 @@ export type ConsentAsked = {
   readonly sessionId: SessionId
   readonly tenant: PageTenant
   readonly clientName: string
-  /** Of the redirect URI: the host, or the scheme of an installed application. */
+  /** The host of the redirect URI, or the scheme of an installed application. */
   readonly clientHost: string
   /** Facts about a client that its metadata document identifies. Null for a registered client. */
   readonly documented: DocumentedClient | null

@@ -4,7 +4,7 @@
  *
  * All checks run first, then one statement redeems the code and creates its refresh family. If the
  * same client redeems the code again with a valid proof, the family is revoked (RFC 6749 section
- * 4.1.2). Of several concurrent redemptions one succeeds, and the next one revokes its tokens. A
+ * 4.1.2). One of several concurrent redemptions succeeds, and the next one revokes its tokens. A
  * redemption that cannot succeed (another client, a wrong code_verifier) changes nothing.
  */
 import { hash, timingSafeEqual } from 'node:crypto'

@@ -22,7 +22,7 @@ function redacted(secret: string, chunks: readonly Uint8Array[], scheme = 'beare
   return { text, count: redactor.count }
 }
 
-/** Of properties, by how many of the long form. */
+/** Runs of a property. The long form has `long` of them. */
 const runs = (long: number) => (IS_LONG ? long : 25)
 
 /** Few letters, so that a secret often overlaps itself and its surroundings. */

@@ -37,7 +37,7 @@ const fixture = await upstreamFixture({
 })
 const { running, person, dns } = fixture
 const api = apiOf(running)
-/** Of requests that change nothing. */
+/** The workspace of requests that change nothing. */
 const refused = await api.workspace()
 const PROVIDERS = '/api/v1/sso/providers'
 const DOMAINS = '/api/v1/organization/domains'

@@ -224,7 +224,7 @@ test('the last owner stays: suspended, removed and demoted by no owner, admin or
   await refused()
   t.is((await remove(invited['id'], owner.token)).status, 204, 'an invited owner is no last one')
   t.is((await api.post(`${USERS}/${second}/reactivate`, owner.token)).status, 200)
-  // Of two requests that each leave one owner, the second is refused.
+  // The second of two requests that each leave one owner is refused.
   const both = await Promise.all([
     change(last, owner.token, { roles: [] }),
     remove(second, owner.token),

@@ -218,7 +218,7 @@ test('a token gives no role beyond its own, and protects owners', async (t) => {
   const second = await person({ roles: [] })
   const roles = [{ value: 'owner' }]
   await owning.patch(second['id'], { op: 'add', path: 'roles', value: roles })
-  // Of two concurrent changes that each leave one owner, one is refused.
+  // One of two concurrent changes that each leave one owner is refused.
   const both = await Promise.all([owning.patch(user['id'], off), owning.patch(second['id'], off)])
   t.deepEqual(both.map(({ status }) => status).toSorted(), [200, 409])
 })

@@ -224,7 +224,7 @@ test.serial('a tenant opens and closes sign-up, and the control plane never has 
   const changed = await at.change({ sign_up: { enabled: false } })
   t.deepEqual(changed.body['sign_up'], { enabled: false })
   t.is((await at.browser().get(at.start)).status, 403)
-  t.is((await at.browser().get(link)).status, 410, 'a link of before is closed too')
+  t.is((await at.browser().get(link)).status, 410, 'an earlier link is closed too')
   const login = await at.browser().get(`/auth/login?tenant_slug=${at.tenantSlug}`)
   t.false(login.html.includes('/auth/register'))
   t.is((await at.change({ sign_up: { enabled: true } })).status, 200)

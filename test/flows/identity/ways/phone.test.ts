@@ -16,7 +16,7 @@ type Stage = {
   readonly running: TestService
   readonly texts: TextServer
   readonly workspace: Workspace
-  /** Of this test alone. */
+  /** A number of this test alone. */
   readonly number: string
   browser(): TestBrowser
 }

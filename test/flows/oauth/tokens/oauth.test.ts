@@ -286,7 +286,7 @@ test('an application is replaced, gets a new secret and is deleted over HTTP', a
   const record = (await replaced.json()) as Record<string, unknown>
   t.like(record, { name: 'renamed', redirect_uris: [], allowed_origins: [], status: 'active' })
   t.deepEqual(record['grant_types'], ['authorization_code', 'refresh_token'])
-  t.false('client_secret' in record, 'the secret of before is kept')
+  t.false('client_secret' in record, 'the earlier secret is kept')
   t.is((await send('PUT', '', { redirect_uris: [] })).status, 400, 'the name is required')
   t.is((await send('PUT', '', { name: 'x', scopes: ['vault:manage'] })).status, 403)
 

@@ -154,7 +154,7 @@ type Admitted = {
   readonly linked: IdentityKey | null
 }
 
-/** Makes the account a user of the tenant if it is none, and opens the session. */
+/** Makes the account a user of the tenant if needed, and opens the session. */
 async function signInAdmitted(
   tx: Transaction,
   tools: FederatedLoginTools,

@@ -13,9 +13,9 @@ export type ClientDocument = {
   readonly clientName: string | null
   readonly members: DocumentMembers
   readonly document: Members
-  /** Of the canonical document, in lower-case hex. */
+  /** The digest of the canonical document, in lower-case hex. */
   readonly sha256: string
-  /** Of the members whose change needs a new consent. */
+  /** The digest of the members whose change needs a new consent. */
   readonly decisionSha256: string
 }
 

@@ -298,7 +298,7 @@ test.serial(
     t.deepEqual(
       [await works(second), await works(third), await works(fourth)],
       [false, false, true],
-      'a rotation without overlap ends every secret of before',
+      'a rotation without overlap ends every earlier secret',
     )
   },
 )
