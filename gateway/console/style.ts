@@ -18,7 +18,7 @@ export const CONSOLE_STYLE_PATH = `/console/style/${DIGEST}`
 const Params = z.object({ digest: z.string().max(64) })
 const unknown = problem(404, 'not-found', { detail: 'There is no such stylesheet.' })
 
-/** The path contains a digest of the content, so that the stylesheet can be cached for ever. */
+/** The path contains a digest of the content, so that the stylesheet can be cached forever. */
 export const consoleStyleRoute: Route = ownRoute({
   method: 'GET',
   path: '/console/style/{digest}',

@@ -394,7 +394,7 @@ export class UwsExchange implements HttpExchange {
         else res.endWithoutBody()
       } else if (isHead) {
         // Given the length, the native side would wait for a body: it would close the connection at the next
-        // request, and otherwise keep it open for ever.
+        // request, and otherwise keep it open forever.
         res.writeHeader('content-length', String(body === null ? 0 : Buffer.byteLength(body)))
         res.endWithoutBody()
       } else if (close) res.end(body ?? '', true)

@@ -72,7 +72,7 @@ export function strandedAsks(placements: readonly Placement[]): string[] {
 
 /**
  * Cycles of actors that ask each other, each once: with full mailboxes they would wait for each
- * other for ever.
+ * other forever.
  */
 export function askCycles(placements: readonly Placement[]): string[][] {
   const cycles: string[][] = []

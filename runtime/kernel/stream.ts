@@ -63,7 +63,7 @@ export interface ByteSource {
 }
 
 /**
- * A handle that was garbage-collected is never read, and its writer must not wait for ever. The
+ * A handle that was garbage-collected is never read, and its writer must not wait forever. The
  * registry keeps the source alive, and with it everything that the source refers to, possibly the
  * handle itself. A finished stream must therefore be unregistered, or it would leak.
  */

@@ -9,7 +9,7 @@ import type { ActorContext } from '../kernel/wiring.js'
 import type { ProcessResources } from '../process/process-resources.js'
 import { egressSettingsOf } from './egress-settings.js'
 
-/** Waits this long for the egress proxy to hear of a change. The announcement of the database follows in any case. */
+/** Waits this long for the egress proxy to learn of a change. The announcement of the database follows in any case. */
 const CHANGE_WITHIN_MS = 500
 
 /** Has the egress proxy of this process forget a tenant, so that a revocation applies to the next call. */
@@ -22,7 +22,7 @@ export function egressForgets(
     try {
       await proxy.forget({ tenantId }, { deadlineMs: clock.monotonicMs() + CHANGE_WITHIN_MS })
     } catch {
-      // There is no egress proxy in the control plane, or it has not started yet. Others hear of the change by NOTIFY.
+      // There is no egress proxy in the control plane, or it has not started yet. Others learn of the change by NOTIFY.
     }
   }
 }

@@ -189,7 +189,7 @@ const SPEND = {
 
 /**
  * Spends what is left of byte budgets that have cut a call. A rest that is smaller than a chunk would let calls reach
- * the upstream for ever, each cut at its first bytes.
+ * the upstream forever, each cut at its first bytes.
  */
 export async function spendAuthorities(
   tx: Transaction,

@@ -193,7 +193,7 @@ for (const transport of [...UWS_PARSED, ...NODE_PARSED]) {
       t.deepEqual(statuses(reply), [200], 'what follows a chunked body is not read')
       t.regex(reply.text, /connection: close/i)
     }
-    t.true(reply.closed, 'a connection that says nothing more does not stay for ever')
+    t.true(reply.closed, 'a connection that says nothing more does not stay forever')
   })
 
   for (const [title, parts, gapMs] of [

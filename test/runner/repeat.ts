@@ -1,4 +1,4 @@
-/** Runs that are repeated while other processes take the processors: how a test that sometimes fails is found, and proved mended. */
+/** Runs that are repeated while other processes take the processors: how a test that sometimes fails is found, and proved fixed. */
 import { type ChildProcess, spawn } from 'node:child_process'
 import { once } from 'node:events'
 

@@ -127,7 +127,7 @@ class WaitingChanges implements GroupCommit {
 
   /**
    * Commits the changes of several tenants together. If that fails, tenants with their own statements commit
-   * separately, and the others together, by halves if they are the reason.
+   * separately, and the others together, by bisection if they are the reason.
    * @param ended runs after the first attempt.
    */
   async #commitShared(parts: readonly Part[], ended: () => void): Promise<void> {

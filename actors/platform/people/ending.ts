@@ -14,7 +14,7 @@ export type EndingNeeds = {
   readonly tokens: ActorRef<TokensProtocol>
 }
 
-/** This process refuses the tokens of the user from the commit on. The others hear of it from PostgreSQL. */
+/** This process refuses the tokens of the user from the commit on. PostgreSQL notifies the others. */
 export function forgetTokensOf(tx: Transaction, { tokens }: EndingNeeds, sub: string): void {
   tx.afterCommit(() => tokens.send('invalidate', { ids: [sub] }))
 }

@@ -121,7 +121,7 @@ export function fixHttp2(pool: Dispatcher, client: Client): void {
       if (asked.body !== null) asked.method = WITH_BODY
       return write(asked)
     } catch (error) {
-      // Rethrown, it would stall the client for good.
+      // Rethrown, it would stall the client permanently.
       asked.onError(error)
       return false
     } finally {

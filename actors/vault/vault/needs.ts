@@ -13,7 +13,7 @@ export type VaultNeeds = {
   readonly sshCertificates: ActorRef<SshCertificatesProtocol>
   readonly clock: Clock
   readonly random: Random
-  /** The egress proxy of this process forgets what it knows of the tenant. Other processes hear of changes by NOTIFY. */
+  /** The egress proxy of this process forgets what it knows of the tenant. Other processes learn of changes by NOTIFY. */
   readonly changed: (tenantId: string) => Promise<void>
   readonly settings: {
     /** 0 for no limit. */

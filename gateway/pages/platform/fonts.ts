@@ -16,7 +16,7 @@ const FACES = [
 
 const byDigest = new Map<string, Rendered>()
 
-/** Publishes a file under a digest of its content, so that browsers may cache it for ever. */
+/** Publishes a file under a digest of its content, so that browsers may cache it forever. */
 function publish(file: URL): string {
   const body = readFileSync(file)
   const digest = createHash('sha256').update(body).digest('hex').slice(0, 16)

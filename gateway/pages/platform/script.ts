@@ -30,7 +30,7 @@ const CONTROLS = new URL(
 type Script = { readonly path: string; readonly integrity: string }
 const byDigest = new Map<string, Rendered>()
 
-/** Publishes a script. The path contains a digest of the content, so that browsers may cache it for ever. */
+/** Publishes a script. The path contains a digest of the content, so that browsers may cache it forever. */
 function publish(text: string): Script {
   const digest = createHash('sha256').update(text).digest('hex').slice(0, 16)
   byDigest.set(digest, {

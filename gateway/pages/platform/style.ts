@@ -49,7 +49,7 @@ const STYLE = compact([FONT_FACES, sheet('style.css'), sheet('pages.css'), ...hu
 const { body: BODY } = sharedBody(STYLE)
 const DIGEST = createHash('sha256').update(STYLE).digest('hex').slice(0, 16)
 
-/** The path contains a digest of the content, so that the stylesheet can be cached for ever. */
+/** The path contains a digest of the content, so that the stylesheet can be cached forever. */
 export const STYLE_PATH = `/auth/style/${DIGEST}`
 export const BRAND_PATH = '/auth/brand'
 

@@ -28,7 +28,7 @@ const REDIRECTIONS_MAX = 4
 const SENTINEL_EVERY_MS = 1_000
 /** The part of `command_timeout_secs` that each Sentinel has for its answer: the primary is asked after it. */
 const SENTINEL_SHARE = 0.75
-/** A write, so that connections to a replica are not taken for good. */
+/** A write, so that connections to a replica do not count as usable. */
 const PROBE_KEY = 'svc:start'
 const PROBE_WRITE = ['SET', PROBE_KEY, '1', 'EX', '1']
 const BYTES = { typeMapping: { [RESP_TYPES.BLOB_STRING]: Buffer } }

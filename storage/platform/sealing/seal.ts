@@ -291,7 +291,7 @@ async function rewrap({ database, kms }: SealerNeeds): Promise<number> {
       const wrapped = await kms.wrap(context, plaintext)
       plaintext.fill(0)
       const masterKeyId = requireMasterKeyId(wrapped)
-      // Stop if the master key has changed again, otherwise this could loop for ever.
+      // Stop if the master key has changed again, otherwise this could loop forever.
       if (masterKeyId !== current)
         throw new Error('the master key changed during the operation: try again')
       const renewed = { ...row, wrapped, masterKeyId }

@@ -2,7 +2,7 @@
 /**
  * A process is killed (SIGKILL) at each step of an activation, the commit included. Either everything happened or
  * nothing, and repeating the request reveals which. No acknowledged change is lost, no old secret stays valid with a
- * new one, and none is lost for good.
+ * new one, and none is lost permanently.
  */
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'

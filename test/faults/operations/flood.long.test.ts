@@ -111,7 +111,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
       bits: Math.max(...registered.map(({ bits }) => bits)),
     })
     t.true(rate(tally.offered) >= PER_SECOND * OFFERED_LEAST, 'the flood was one')
-    t.true(tally.brokenOff < tally.offered / 2, 'and was not turned away at the door')
+    t.true(tally.brokenOff < tally.offered / 2, 'and was not turned away at accept')
     for (const { answer, bits } of registered) {
       t.is(answer.status, 200, JSON.stringify(answer.body))
       t.true(bits >= BITS && bits <= BITS + FLOOD_BITS, String(bits))
@@ -124,7 +124,7 @@ for (const [kind, make] of Object.entries(KINDS)) {
   })
 }
 
-test.serial('what floods one tenant makes nothing dearer in the next', async (t) => {
+test.serial('a flood on one tenant raises no cost for another', async (t) => {
   const flooding = await register(workspace.tenantId)
   const quiet = await register((await flooded()).tenantId)
   t.is(flooding.answer.status, 200)

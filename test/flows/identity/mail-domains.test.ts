@@ -1,4 +1,4 @@
-/** Mail domains in letters and in A-labels are one domain at every door. docs/reference/identity.md */
+/** Mail domains in letters and in A-labels are one domain everywhere. docs/reference/identity.md */
 import { createHash } from 'node:crypto'
 import { domainToASCII } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
@@ -197,7 +197,7 @@ for (const email of [
   'jörg@bücher.works',
   'ada@☕.works',
 ])
-  test.serial(`${email} is refused at every door`, async (t) => {
+  test.serial(`${email} is refused everywhere`, async (t) => {
     const at = await stage(t, 'enterprise')
     t.is((await at.make({ email })).status, 400)
     const { organizationId, operator } = at.workspace

@@ -45,7 +45,7 @@ const pathOf = (asset: Json) => new URL(String(asset['url'])).pathname
 const fileOf = (asset: Json) => pathOf(asset).split('/').at(-1)!
 
 test.serial(
-  'a logo and a favicon are encoded again, shown on the pages and served for ever',
+  'a logo and a favicon are encoded again, shown on the pages and served forever',
   async (t) => {
     const { token, body, tenantId } = await api.workspace()
     const slug = body['tenant_slug']

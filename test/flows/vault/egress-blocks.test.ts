@@ -147,14 +147,14 @@ for (const what of ['grant', 'credential', 'agent'] as const) {
   })
 }
 
-test('two processes never exceed a lease that one of them hears of', async (t) => {
+test('two processes never exceed a lease that one of them learns of', async (t) => {
   const leased = await settingOf(one)
   const at = `${CREDENTIALS}/${leased.credentialId}/leases`
   await warm(other, leased, '/echo/leased')
   const budget = 300_000
   const lease = { recipient_id: leased.agentId, byte_budget: budget }
   t.is((await apiOf(one.running).post(at, leased.operator, lease)).status, 201)
-  // The other process hears of the lease.
+  // The other process learns of the lease.
   await until('the lease is used', async () => {
     await call(other, leased, '/bytes/10')
     const { rows } = await one.api.list(at, leased.operator)

@@ -201,7 +201,7 @@ test('keys are discovered, kept, and read again for a rotated key', async (t) =>
   for (const answer of answers) refusedWith(t, answer, /not a JWT/)
   t.is(paths().length, 3)
 
-  // The authorization server is away: the keys stay in use, but not for ever.
+  // The authorization server is away: the keys stay in use, but not forever.
   as.pages.set('/jwks', { status: 500, body: '' })
   clock.advance(3_000_000)
   const again = async () =>

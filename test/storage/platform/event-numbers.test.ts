@@ -192,7 +192,7 @@ test('events that cannot be numbered do not stop other tenants', async (t) => {
   t.is(await waiting(fresh, broken!), 1, 'it stays recorded')
 })
 
-test('a number that is taken already is a failure, and not tried for ever', async (t) => {
+test('a number that is taken already is a failure, and not tried forever', async (t) => {
   const fresh = await freshDatabase(t)
   const tenant = random.uuid()
   await record(fresh, event(tenant))

@@ -127,7 +127,7 @@ export function createChain(node: ChainNode): Chain {
       return { tag: 'settled', transaction }
     }
     // Reads the block time before the state: an authorization that is unspent at a block after its
-    // expiry stays unspent for good.
+    // expiry stays unspent permanently.
     const block = (await call('eth_getBlockByNumber', ['latest', false])) as {
       timestamp?: unknown
       number?: unknown

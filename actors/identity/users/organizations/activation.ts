@@ -78,7 +78,7 @@ async function activate(
     data: { retired_fixture_users: retiredFixtureUsers, rotated_applications: applications },
   })
   await revokeServiceTokens(tx, tenantId, applications, now)
-  // This process refuses all of them from the commit on. The others hear of it from PostgreSQL.
+  // This process refuses all of them from the commit on. PostgreSQL notifies the others.
   tx.afterCommit(() => needs.tokens.send('invalidate', { ids: [tenantId, ...applications] }))
   return {
     tag: 'activated',

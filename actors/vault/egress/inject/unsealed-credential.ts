@@ -1,7 +1,7 @@
 /**
  * Cache of unsealed credentials. Calls with one credential that start within a second share an unsealed secret. It is
  * wiped when the second is over and the last of these calls has ended, and immediately when the credential changes. So
- * a secret does not stay in memory for ever under steady load.
+ * a secret does not stay in memory forever under steady load.
  */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'

@@ -5,7 +5,7 @@ import { until } from '../../../support/service/watch.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { buildTokensFixture } from '../../oauth/tokens/tokens-fixture.js'
 
-/** Asks until the status is this. The limit ends a test that would wait for ever. */
+/** Asks until the status is this. The limit ends a test that would wait forever. */
 async function becomes(ask: () => Promise<{ tag: string }>, tag: string) {
   await until(tag, async () => (await ask()).tag === tag)
   return true

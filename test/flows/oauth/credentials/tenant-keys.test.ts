@@ -80,7 +80,7 @@ test('keys of a tenant rotate after jwt.key_rotation_days, and the retired one s
   await sql(running)`
     update signing_keys set created_at = created_at - interval '400 days',
     current_since = current_since - interval '400 days' where tenant_id = ${tenant.tenantId}`
-  // The process hears of the change after its commit.
+  // The process learns of the change after its commit.
   let after = before
   while (kidOf(after) === kidOf(before)) after = await issued(tenant)
   const set = await keysAt(tenant.at)

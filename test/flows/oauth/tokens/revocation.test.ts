@@ -237,7 +237,7 @@ const KINDS: Readonly<Record<string, Kind>> = {
   },
 }
 
-/** Daily, where the table has passed with PostgreSQL: one of each way that a process hears of an end. */
+/** Daily, where the table has passed with PostgreSQL: one of each way that a process learns of an end. */
 const FEW = [
   'an access token of a user',
   'a suspended agent',

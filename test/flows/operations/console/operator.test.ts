@@ -111,7 +111,7 @@ test('a person is appointed by a verified address, and dismissed immediately', a
   t.regex(overview.html, /href="\/console\/all-organizations"/)
   t.notRegex(overview.html, /href="\/console\/signing-keys"/, 'only what was appointed')
   t.is((await appoint({ email, to: 'dismissed', scopes: ['deployment:manage'] })).tag, 'dismissed')
-  // The service hears of it from the database.
+  // The service learns of it from the database.
   await until('dismissed', async () => (await browser.get('/console/all-tenants')).status === 303)
 })
 
