@@ -166,6 +166,22 @@ export function audited(caller: Caller, action: AuditedAction) {
   }
 }
 
+/** The audit event of an action without a caller, such as a command. */
+export function withoutCaller(action: Omit<AuditedAction, 'requestId' | 'outcome'>) {
+  return {
+    subject: null,
+    actors: [],
+    clientId: null,
+    delegationId: null,
+    grantId: null,
+    outcome: 'success' as const,
+    requestId: null,
+    ip: null,
+    data: {},
+    ...action,
+  }
+}
+
 /** The `actor` of an event: the outermost actor of the token, otherwise its subject. */
 export function actorOf({ principal }: Caller): { readonly type: string; readonly id: string } {
   const acting = principal.actors[0]
@@ -175,7 +191,10 @@ export function actorOf({ principal }: Caller): { readonly type: string; readonl
 }
 
 /** The members of an audit event for a user in a browser. */
-export function byPerson({ sub }: { readonly sub: string }, address: string) {
+export function byPerson<Address extends string | null>(
+  { sub }: { readonly sub: string },
+  address: Address,
+) {
   return {
     subject: { sub, subject_type: 'human' },
     actors: [],

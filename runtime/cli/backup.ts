@@ -4,6 +4,7 @@ import { resolve } from 'node:path'
 import type { Command } from 'commander'
 import type { Client } from 'pg'
 import { findControlPlane } from '../../storage/identity/tenants.js'
+import { withoutCaller } from '../../actors/domain/audit.js'
 import { appendAudit } from '../../storage/operations/audit.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { tlsOptions } from '../../storage/platform/pool-plan.js'
@@ -228,22 +229,14 @@ async function recordRestore(
       const controlPlane = await findControlPlane(tx)
       if (controlPlane === undefined) return
       appendAudit(tx, [
-        {
+        withoutCaller({
           id: systemRandom(systemClock).uuid(),
           tenantId: controlPlane.id,
           type: 'admin.deployment.restored',
           occurredAt: systemClock.now(),
-          subject: null,
-          actors: [],
-          clientId: null,
-          delegationId: null,
-          grantId: null,
           resource: { type: 'tenant', id: controlPlane.id },
-          outcome: 'success',
-          requestId: null,
-          ip: null,
           data: { backup_created_at: created_at, backup_version: version },
-        },
+        }),
       ])
     })
   } finally {

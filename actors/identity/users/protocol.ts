@@ -9,6 +9,7 @@ import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempote
 import type { OrganizationId, TenantId } from '../../domain/ids.js'
 import type { ListCursor, Listed } from '../../domain/paging.js'
 import type { Profile } from '../../domain/people/profile-claims.js'
+import type { SessionSeen } from '../sign-in/sessions/protocol.js'
 
 export type UsersProtocol = {
   /**
@@ -172,17 +173,7 @@ export type ResetRefused =
   | AddressRefused
   | MailThrottled
 export type EndUserSession = OneUser & { readonly sessionId: string }
-export type UserSession = {
-  readonly id: string
-  readonly createdAt: Date
-  readonly lastSeenAt: Date
-  /** `aal1`, `aal2`, `aal3`. */
-  readonly acr: string
-  /** User-Agent as sent, cut to 256 characters. */
-  readonly userAgent: string
-  readonly address: string
-}
-export type UserSessions = { readonly tag: 'sessions'; readonly sessions: readonly UserSession[] }
+export type UserSessions = { readonly tag: 'sessions'; readonly sessions: readonly SessionSeen[] }
 export type UserFound = { readonly tag: 'found'; readonly user: UserRecord }
 /** Not found, removed, or of another tenant. */
 export type UnknownUser = { readonly tag: 'unknown_user' }

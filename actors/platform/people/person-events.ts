@@ -1,7 +1,7 @@
 /** Events and audit records of a user's own actions in a tenant. The actor is the tenant user. */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { NewAuditEvent } from '../../../storage/operations/audit.js'
-import type { AuditOnlyType } from '../../domain/audit.js'
+import { type AuditOnlyType, byPerson } from '../../domain/audit.js'
 import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
 
 export type PersonEvent = {
@@ -42,19 +42,15 @@ export type PersonAudit = {
 export function personAuditRecord(random: Random, done: PersonAudit, now: Date): NewAuditEvent {
   const { tenantId, type, sub, address, requestId, data = {} } = done
   return {
+    ...byPerson(done, address),
     id: random.uuid(),
     tenantId,
     type,
     occurredAt: now,
-    subject: { sub, subject_type: 'human' },
-    actors: [],
-    clientId: null,
     delegationId: null,
-    grantId: null,
     resource: { type: 'human', id: sub },
     outcome: 'success',
     requestId: requestId ?? null,
-    ip: address,
     data,
   }
 }

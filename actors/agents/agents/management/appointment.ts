@@ -7,6 +7,7 @@ import type { Random } from '../../../../runtime/kernel/random.js'
 import { holdAgent, setAgentScopes } from '../../../../storage/agents/agent-management.js'
 import { endAgentSessions } from '../../../../storage/agents/agent-status.js'
 import { findAgent } from '../../../../storage/agents/agents.js'
+import { withoutCaller } from '../../../domain/audit.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
@@ -49,22 +50,14 @@ export async function appoint(
     await endAgentSessions(tx, { agentId, tenantId, fingerprint: null }, 'scopes_narrowed', now)
   }
   appendAudit(tx, [
-    {
+    withoutCaller({
       id: random.uuid(),
       tenantId,
       type: 'admin.agent.updated',
       occurredAt: now,
-      subject: null,
-      actors: [],
-      clientId: null,
-      delegationId: null,
-      grantId: null,
       resource: { type: 'agent', id: agentId },
-      outcome: 'success',
-      requestId: null,
-      ip: null,
       data: { scopes, scopes_before: before },
-    },
+    }),
   ])
   return { tag: to, name, changed: true }
 }

@@ -18,6 +18,7 @@ import {
   insertTenantUser,
 } from '../../../../storage/identity/tenant-users.js'
 import { findControlPlane } from '../../../../storage/identity/tenants.js'
+import { withoutCaller } from '../../../domain/audit.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { APPOINTED_SCOPES, type AppointedScope } from '../../../domain/scopes.js'
@@ -101,22 +102,14 @@ export async function setAppointed(
   const before = await lockOperatorScopes(tx, accountId)
   await setOperatorScopes(tx, accountId, scopes, now)
   appendAudit(tx, [
-    {
+    withoutCaller({
       id: random.uuid(),
       tenantId,
       type: 'admin.user.updated',
       occurredAt: now,
-      subject: null,
-      actors: [],
-      clientId: null,
-      delegationId: null,
-      grantId: null,
       resource: { type: 'tenant_user', id: userId },
-      outcome: 'success',
-      requestId: null,
-      ip: null,
       data: { scopes: [...scopes], scopes_before: [...before] },
-    },
+    }),
   ])
 }
 

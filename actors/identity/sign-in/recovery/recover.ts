@@ -9,7 +9,8 @@ import {
   listFellowOwners,
   listRecoveryPlaces,
 } from '../../../../storage/identity/console/recovery.js'
-import { appendAudit, type NewAuditEvent } from '../../../../storage/operations/audit.js'
+import { withoutCaller } from '../../../domain/audit.js'
+import { appendAudit } from '../../../../storage/operations/audit.js'
 import { insertTicket, voidTickets } from '../../../../storage/operations/mail-tickets.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { soughtEmail } from '../../../domain/email.js'
@@ -112,7 +113,16 @@ export async function issueRecovery(
     appendAudit(
       tx,
       // The account is global: every tenant where it signs in is concerned.
-      places.map((each) => recordOf(random.uuid(), each, now, data)),
+      places.map((each) =>
+        withoutCaller({
+          id: random.uuid(),
+          tenantId: each.tenantId,
+          type: 'admin.account.recovery_issued',
+          occurredAt: now,
+          resource: { type: 'human', id: each.sub },
+          data,
+        }),
+      ),
     )
   })
   return {
@@ -121,29 +131,5 @@ export async function issueRecovery(
     expiresAt,
     tenantSlug,
     notified,
-  }
-}
-
-function recordOf(
-  id: string,
-  { tenantId, sub }: { readonly tenantId: string; readonly sub: string },
-  occurredAt: Date,
-  data: NewAuditEvent['data'],
-): NewAuditEvent {
-  return {
-    id,
-    tenantId,
-    type: 'admin.account.recovery_issued',
-    occurredAt,
-    subject: null,
-    actors: [],
-    clientId: null,
-    delegationId: null,
-    grantId: null,
-    resource: { type: 'human', id: sub },
-    outcome: 'success',
-    requestId: null,
-    ip: null,
-    data,
   }
 }

@@ -151,6 +151,7 @@ export type SessionSeen = {
   readonly id: SessionId
   readonly createdAt: Date
   readonly lastSeenAt: Date
+  /** `aal1`, `aal2`, `aal3`. */
   readonly acr: string
   /** User-Agent as sent, cut to 256 characters. */
   readonly userAgent: string

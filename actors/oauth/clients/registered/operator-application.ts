@@ -5,6 +5,7 @@
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { insertApplication, newClientSecret } from '../../../../storage/oauth/applications.js'
+import { withoutCaller } from '../../../domain/audit.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { findControlPlane } from '../../../../storage/identity/tenants.js'
@@ -51,22 +52,14 @@ export async function createOperatorApplication(
     secretSha256: sha256,
   })
   appendAudit(tx, [
-    {
+    withoutCaller({
       id: random.uuid(),
       tenantId: controlPlane.id,
       type: 'admin.application.created',
       occurredAt: now,
-      subject: null,
-      actors: [],
-      clientId: null,
-      delegationId: null,
-      grantId: null,
       resource: { type: 'application', id: application.id },
-      outcome: 'success',
-      requestId: null,
-      ip: null,
       data: powersOf(application),
-    },
+    }),
   ])
   return { tag: 'made', clientId: application.id, clientSecret: secret, scopes }
 }
