@@ -329,8 +329,8 @@ export interface RouteSpec<
   readonly method: Method
   /** Literal segments and `{name}` parameters. A parameter is one whole segment. */
   readonly path: string
-  /** camelCase, unique. */
-  readonly operationId: string
+  /** camelCase, unique. Default: the name of the message. */
+  readonly operationId?: string | undefined
   readonly summary: string
   readonly description?: string | undefined
   readonly tags: readonly string[]
@@ -396,7 +396,8 @@ type Erased = RouteSpec<Protocol, string, Security, unknown, unknown, unknown, u
 
 /** A declaration without its message and replies. */
 export interface RouteFacts
-  extends Omit<Erased, 'message' | 'replies' | 'throttle' | 'security' | 'body'> {
+  extends Omit<Erased, 'operationId' | 'message' | 'replies' | 'throttle' | 'security' | 'body'> {
+  readonly operationId: string
   readonly security: Security
   readonly body?: BodyRule<unknown> | undefined
   readonly throttle?: 'none' | readonly ThrottleRule<AnyRouteRequest>[] | undefined
@@ -438,8 +439,9 @@ export function route<
   Headers = Record<string, never>,
   Body = null,
 >(address: Address<P>, kind: K, spec: RouteSpec<P, K, S, Params, Query, Headers, Body>): Route {
-  const { message, replies, ...facts } = spec
-  return { ...facts, target: { via: 'actor', address, kind, message, replies } } as unknown as Route
+  const { message, replies, operationId = kind, ...facts } = spec
+  const target = { via: 'actor', address, kind, message, replies }
+  return { ...facts, operationId, target } as unknown as Route
 }
 
 /** @param asking the deadline of the request, for asks on its behalf */

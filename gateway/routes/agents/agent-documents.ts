@@ -107,7 +107,6 @@ export const agentDocumentRoutes: readonly Route[] = [
   route(agentDocuments, 'changeAgentProfile', {
     method: 'PATCH',
     path: '/api/v1/agents/me/profile',
-    operationId: 'changeAgentProfile',
     summary: 'Change what the documents of the calling agent say',
     description:
       'For the agent itself, with a direct token. The client metadata document has at most 5120 bytes.',

@@ -28,17 +28,29 @@ const AnchorParams = AgentParams.extend({
 })
 
 const readers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['agents:read', 'agents:manage'],
+  tags: TAGS,
+  exposure: 'internal',
+  security: {
+    scheme: 'bearer',
+    controlPlaneTokens: 'operator',
+    scopes: ['agents:read', 'agents:manage'],
+  },
 } as const
 const managers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['agents:manage'],
+  tags: TAGS,
+  exposure: 'internal',
+  security: {
+    scheme: 'bearer',
+    controlPlaneTokens: 'operator',
+    scopes: ['agents:manage'],
+  },
 } as const
 /** The agent itself or a caller with agents:manage; the actor checks which. */
-const selfOrManager = { scheme: 'bearer', controlPlaneTokens: 'owner' } as const
+const selfOrManager = {
+  tags: TAGS,
+  exposure: 'internal',
+  security: { scheme: 'bearer', controlPlaneTokens: 'owner' },
+} as const
 
 const unknownAgent = problem(404, 'not-found', { detail: 'There is no such agent.' })
 const found = reply(200, Agent, ({ agent }: { agent: Parameters<typeof agentJson>[0] }) =>
@@ -114,14 +126,11 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'listAgents', {
     method: 'GET',
     path: '/api/v1/agents',
-    operationId: 'listAgents',
     summary: 'List the agents of the tenant, newest first',
     description:
       'Agents registered in the tenant, and agents of other tenants that are members of its ' +
       'organization.',
-    tags: TAGS,
-    exposure: 'internal',
-    security: readers,
+    ...readers,
     query: PageQuery,
     message: (request) => ({
       caller: callerOf(request),
@@ -134,11 +143,8 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'readAgent', {
     method: 'GET',
     path: PATH,
-    operationId: 'readAgent',
     summary: 'Read an agent',
-    tags: TAGS,
-    exposure: 'internal',
-    security: readers,
+    ...readers,
     params: AgentParams,
     message: one,
     replies: { found, unknown_agent: unknownAgent },
@@ -146,12 +152,9 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'updateAgent', {
     method: 'PATCH',
     path: PATH,
-    operationId: 'updateAgent',
     summary: 'Change the scopes of an agent',
     description: 'Removing a scope ends the sessions of the agent, which has to log in again.',
-    tags: TAGS,
-    exposure: 'internal',
-    security: managers,
+    ...managers,
     params: AgentParams,
     body: json(AgentChange),
     message: (request) => ({
@@ -174,11 +177,8 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'deleteAgent', {
     method: 'DELETE',
     path: PATH,
-    operationId: 'deleteAgent',
     summary: 'Delete an agent with its keys, sessions and tokens',
-    tags: TAGS,
-    exposure: 'internal',
-    security: managers,
+    ...managers,
     params: AgentParams,
     message: one,
     replies: {
@@ -192,14 +192,11 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'suspendAgent', {
     method: 'POST',
     path: `${PATH}/suspend`,
-    operationId: 'suspendAgent',
     summary: 'Suspend an agent and end its sessions and tokens',
     description:
       'The home tenant suspends the agent in every tenant, another tenant only in itself. ' +
       'Idempotent.',
-    tags: TAGS,
-    exposure: 'internal',
-    security: managers,
+    ...managers,
     params: AgentParams,
     message: one,
     replies: {
@@ -212,12 +209,9 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'activateAgent', {
     method: 'POST',
     path: `${PATH}/activate`,
-    operationId: 'activateAgent',
     summary: 'Lift a suspension',
     description: 'Ended sessions stay ended. Idempotent.',
-    tags: TAGS,
-    exposure: 'internal',
-    security: managers,
+    ...managers,
     params: AgentParams,
     message: one,
     replies: {
@@ -232,14 +226,11 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'addAgentKey', {
     method: 'POST',
     path: `${PATH}/keys`,
-    operationId: 'addAgentKey',
     summary: 'Add a key to an agent',
     description:
       'Allowed for the agent itself with a direct token, and with agents:manage for a caller who ' +
       'holds every scope of the agent beyond the default ones.',
-    tags: TAGS,
-    exposure: 'internal',
-    security: selfOrManager,
+    ...selfOrManager,
     idempotent: true,
     params: AgentParams,
     body: json(NewKey),
@@ -275,14 +266,11 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'deprecateAgentKey', {
     method: 'POST',
     path: `${PATH}/keys/{key_id}/deprecate`,
-    operationId: 'deprecateAgentKey',
     summary: 'Deprecate a key: no new logins with it',
     description:
       'Challenges issued before can still be verified. Idempotent. An agent cannot deprecate its own last active key. ' +
       'Allowed for the agent itself and with agents:manage.',
-    tags: TAGS,
-    exposure: 'internal',
-    security: selfOrManager,
+    ...selfOrManager,
     params: KeyParams,
     message: (request) => ({
       ...one(request),
@@ -293,14 +281,11 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'revokeAgentKey', {
     method: 'POST',
     path: `${PATH}/keys/{key_id}/revoke`,
-    operationId: 'revokeAgentKey',
     summary: 'Revoke a key and end the sessions and delegations of its logins',
     description:
       'Final and idempotent. An agent cannot revoke its own last active key. Allowed for the ' +
       'agent itself and with agents:manage.',
-    tags: TAGS,
-    exposure: 'internal',
-    security: selfOrManager,
+    ...selfOrManager,
     params: KeyParams,
     message: (request) => ({
       ...one(request),
@@ -311,15 +296,12 @@ export const agentManagementRoutes: readonly Route[] = [
   route(agentManagement, 'revokeAgentAnchor', {
     method: 'POST',
     path: `${PATH}/anchors/{anchor}/revoke`,
-    operationId: 'revokeAgentAnchor',
     summary: 'Revoke an anchor: the agent loses that DID',
     description:
       'Final and idempotent. Keys and sessions stay: the agent logs in by its id or a key. Other ' +
       'agents cannot register the DID. An agent cannot revoke its own last active anchor. ' +
       'Allowed for the agent itself and with agents:manage.',
-    tags: TAGS,
-    exposure: 'internal',
-    security: selfOrManager,
+    ...selfOrManager,
     params: AnchorParams,
     message: (request) => ({
       ...one(request),

@@ -33,7 +33,6 @@ const registeredJson = ({ agent, key, issuer }: AgentRegistered) => ({
 const startRegistration = route(agents, 'startAgentRegistration', {
   method: 'POST',
   path: '/api/v1/agents/auth/register/pow',
-  operationId: 'startAgentRegistration',
   summary: 'Start the registration of an agent',
   description:
     'Returns a proof-of-work challenge for a valid key ownership proof. The tenant is the one of ' +
@@ -58,7 +57,6 @@ const startRegistration = route(agents, 'startAgentRegistration', {
 const completeRegistration = route(agents, 'completeAgentRegistration', {
   method: 'POST',
   path: '/api/v1/agents/auth/register/pow/complete',
-  operationId: 'completeAgentRegistration',
   summary: 'Complete the registration of an agent',
   description:
     'Spends the challenge on a nonce for which SHA-256 of `{challenge_token}:{nonce}` starts with ' +
@@ -79,7 +77,6 @@ const completeRegistration = route(agents, 'completeAgentRegistration', {
 const registerDirectly = route(agents, 'registerAgent', {
   method: 'POST',
   path: '/api/v1/agents/auth/register',
-  operationId: 'registerAgent',
   summary: 'Register an agent without proof of work',
   description: 'Only for tenants that allow it, in trusted environments.',
   tags: TAGS,
@@ -114,7 +111,6 @@ const Challenge = z
 const challenge = route(agents, 'challengeAgent', {
   method: 'POST',
   path: '/api/v1/agents/auth/challenge',
-  operationId: 'challengeAgent',
   summary: 'Get a login challenge',
   description:
     'The agent is identified by agent_id, did or key_id. tenant_id may name any tenant of an ' +
@@ -185,7 +181,6 @@ const AgentToken = z
 const verify = route(agents, 'verifyAgent', {
   method: 'POST',
   path: '/api/v1/agents/auth/verify',
-  operationId: 'verifyAgent',
   summary: 'Exchange a signed challenge for tokens',
   description:
     'The first call spends the challenge, whatever its outcome. With a DPoP header the tokens are ' +
@@ -239,7 +234,6 @@ const verify = route(agents, 'verifyAgent', {
 const readSelf = route(agents, 'readOwnAgent', {
   method: 'GET',
   path: '/api/v1/agents/me',
-  operationId: 'readOwnAgent',
   summary: 'Read the calling agent',
   tags: TAGS,
   exposure: 'internal',

@@ -26,10 +26,14 @@ const time = z.iso.datetime()
 
 /** An agent with a direct token, that is without an `act` claim. */
 const directAgent = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'owner',
-  subjects: ['agent'],
-  direct: 'required',
+  tags: TAGS,
+  exposure: 'public',
+  security: {
+    scheme: 'bearer',
+    controlPlaneTokens: 'owner',
+    subjects: ['agent'],
+    direct: 'required',
+  },
 } as const
 
 const StartRequest = z
@@ -119,14 +123,11 @@ const agentRoutes: readonly Route[] = [
   route(delegation, 'startDelegation', {
     method: 'POST',
     path: DEVICE,
-    operationId: 'startDelegation',
     summary: 'Request a delegation from a person',
     description:
       'The agent shows the user code and the link to the person and polls with the device code. ' +
       'The person grants the requested scopes that they hold.',
-    tags: TAGS,
-    exposure: 'public',
-    security: directAgent,
+    ...directAgent,
     capabilities: ['agents.device_delegation'],
     throttle: [{ policy: 'device', by: 'caller' }],
     onceOnly: true,
@@ -172,14 +173,11 @@ const agentRoutes: readonly Route[] = [
   route(delegation, 'pollDelegation', {
     method: 'POST',
     path: `${DEVICE}/token`,
-    operationId: 'pollDelegation',
     summary: 'Poll for the token of a delegation',
     description:
       'Returns 400 authorization_pending until the person decides, and slow_down for polls faster ' +
       'than the interval, which adds five seconds to it. Retry-Interval is the current interval.',
-    tags: TAGS,
-    exposure: 'public',
-    security: directAgent,
+    ...directAgent,
     onceOnly: true,
     body: json(PollRequest),
     message: ({ body, principal, clientAddress }) => ({
@@ -230,7 +228,6 @@ const pageRoutes: readonly Route[] = [
     ...pages,
     method: 'GET',
     path: `${DELEGATION_PAGE}/{user_code}`,
-    operationId: 'showDelegation',
     summary: 'Page on which a person approves or denies a delegation',
     description:
       'Returns 404 for an unknown code, with a form to type it again, and 410 for an expired or decided request, ' +
@@ -260,7 +257,6 @@ const pageRoutes: readonly Route[] = [
     ...pages,
     method: 'POST',
     path: `${DELEGATION_PAGE}/{user_code}/approve`,
-    operationId: 'approveDelegation',
     summary: 'Approve a delegation',
     description: 'Form of the page. Needs a recent sign-in with a second factor.',
     params: UserCode,
@@ -283,7 +279,6 @@ const pageRoutes: readonly Route[] = [
     ...pages,
     method: 'POST',
     path: `${DELEGATION_PAGE}/{user_code}/deny`,
-    operationId: 'denyDelegation',
     summary: 'Deny a delegation',
     description: 'Form of the page.',
     params: UserCode,
@@ -314,7 +309,6 @@ const recordRoutes: readonly Route[] = [
   route(delegation, 'listDelegations', {
     method: 'GET',
     path: DELEGATIONS,
-    operationId: 'listDelegations',
     summary: 'List delegations, newest first',
     description:
       'A person sees the delegations they approved, an agent those it received. With ' +
@@ -332,7 +326,6 @@ const recordRoutes: readonly Route[] = [
   route(delegation, 'readDelegation', {
     method: 'GET',
     path: `${DELEGATIONS}/{delegation_id}`,
-    operationId: 'readDelegation',
     summary: 'Read a delegation',
     tags: TAGS,
     exposure: 'internal',
@@ -351,7 +344,6 @@ const recordRoutes: readonly Route[] = [
   route(delegation, 'revokeDelegation', {
     method: 'POST',
     path: `${DELEGATIONS}/{delegation_id}/revoke`,
-    operationId: 'revokeDelegation',
     summary: 'Revoke a delegation',
     description:
       'For the person who approved it, or an administrator, with a token of a recent sign-in at the ' +

@@ -39,7 +39,6 @@ const Metadata = z
 const metadata = route(workspaces, 'readWorkspaceBootstrap', {
   method: 'GET',
   path: '/api/v1/agents/workspace/bootstrap',
-  operationId: 'readWorkspaceBootstrap',
   summary: 'Read what the key ownership proof must sign',
   tags: TAGS,
   exposure: 'public',
@@ -131,7 +130,6 @@ const Workspace = z
 const complete = route(workspaces, 'completeWorkspaceBootstrap', {
   method: 'POST',
   path: '/api/v1/agents/workspace/bootstrap/pow/complete',
-  operationId: 'completeWorkspaceBootstrap',
   summary: 'Complete the bootstrap of a workspace',
   description:
     'Creates an agent, organization, sandbox tenant, OAuth application and fixture user in one ' +

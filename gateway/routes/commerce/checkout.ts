@@ -181,7 +181,6 @@ export const checkoutRoutes: readonly Route[] = [
     ...shared,
     method: 'POST',
     path: `${AT}/checkout-sessions`,
-    operationId: 'createCheckoutSession',
     summary: 'Open a checkout session for a price',
     capabilities: ['commerce.checkout'],
     idempotent: true,
@@ -197,7 +196,6 @@ export const checkoutRoutes: readonly Route[] = [
     ...shared,
     method: 'POST',
     path: `${AT}/subscription-checkout-sessions`,
-    operationId: 'createSubscriptionCheckoutSession',
     summary: 'Open a checkout session for a subscription',
     description:
       'The subscription starts when the first payment succeeds. customer_email is required.',
@@ -219,7 +217,6 @@ export const checkoutRoutes: readonly Route[] = [
     ...shared,
     method: 'POST',
     path: `${AT}/payment-links/{payment_link_token}/checkout`,
-    operationId: 'checkoutPaymentLink',
     summary: 'Open a checkout session for a payment link',
     description:
       'Every member is optional, and so is the body. Where `metadata` and the link have the same ' +
@@ -242,7 +239,6 @@ export const checkoutRoutes: readonly Route[] = [
     ...shared,
     method: 'GET',
     path: `${AT}/fulfillment/{charge_id}`,
-    operationId: 'getFulfillment',
     summary: 'Look up the outcome of a charge',
     description:
       'For merchants who missed a webhook. The header X-Svc-Fulfillment-Secret holds a secret in ' +
@@ -277,7 +273,6 @@ export const checkoutRoutes: readonly Route[] = [
     throttle: [{ policy: 'card-events', by: 'address' }],
     method: 'POST',
     path: '/api/v1/commerce/card/events',
-    operationId: 'receiveCardEvent',
     summary: 'Webhook of the card provider',
     description:
       'Called by the provider of commerce.card. Stripe-Signature is t=<seconds>,v1=<hex>, where v1 is ' +
@@ -300,7 +295,6 @@ export const checkoutRoutes: readonly Route[] = [
     ...hosted,
     method: 'GET',
     path: '/pay/{token}',
-    operationId: 'showPayment',
     summary: 'Payment page',
     message: ({ params }) => ({ token: params.token }),
     replies: {
@@ -314,7 +308,6 @@ export const checkoutRoutes: readonly Route[] = [
     ...hosted,
     method: 'POST',
     path: '/pay/{token}',
-    operationId: 'pay',
     summary: 'Pay',
     body: pageForm({
       // The page of a payment link has no payment method to choose yet.

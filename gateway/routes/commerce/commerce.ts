@@ -26,7 +26,6 @@ export const commerceRoutes: readonly Route[] = [
   route(commerce, 'createProduct', {
     ...creating,
     path: `${AT}/products`,
-    operationId: 'createProduct',
     summary: 'Create a product',
     body: json(CreateProductBody),
     message: (request) => ({
@@ -42,7 +41,6 @@ export const commerceRoutes: readonly Route[] = [
   route(commerce, 'createPrice', {
     ...creating,
     path: `${AT}/prices`,
-    operationId: 'createPrice',
     summary: 'Create a price of a product',
     description:
       'Prices are immutable. To change one, create a new price and deactivate the old one.',
@@ -69,7 +67,6 @@ export const commerceRoutes: readonly Route[] = [
   route(commerce, 'createPaymentLink', {
     ...creating,
     path: `${AT}/payment-links`,
-    operationId: 'createPaymentLink',
     summary: 'Create a payment link',
     body: json(CreatePaymentLinkBody),
     message: (request) => ({

@@ -97,7 +97,6 @@ export function lists<K extends string, Row, Shape extends z.ZodType>(
     {
       ...reading,
       path: `${AT}/${path}`,
-      operationId,
       summary: `List the ${many(path)} of the tenant, newest first`,
       query: PageQuery,
       message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
@@ -120,7 +119,6 @@ export function reads<K extends string, Row, Shape extends z.ZodType>(
     {
       ...reading,
       path: `${AT}/${path}/{id}`,
-      operationId,
       summary: `Read a ${one(path)}`,
       params: named,
       message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
@@ -142,7 +140,6 @@ export function activates<K extends string, Row, Shape extends z.ZodType>(
     ...writing,
     method: 'PATCH',
     path: `${AT}/${path}/{id}`,
-    operationId,
     summary: `Activate or deactivate a ${one(path)}`,
     params: named,
     body: json(ActivateBody),

@@ -108,7 +108,6 @@ export const settlementRoutes: readonly Route[] = [
   route(commerce, 'refundCharge', {
     ...writing,
     path: `${AT}/charges/{id}/refund`,
-    operationId: 'refundCharge',
     summary: 'Refund a charge in full or in part',
     description: 'Concurrent refunds never exceed the rest of the charge.',
     idempotent: true,
@@ -166,7 +165,6 @@ export const settlementRoutes: readonly Route[] = [
   route(commerce, 'listRefunds', {
     ...reading,
     path: `${AT}/charges/{id}/refunds`,
-    operationId: 'listRefunds',
     summary: 'List the refunds of a charge, oldest first',
     params: named,
     message: ({ params, principal }) => ({ tenantId: principal.tenantId, id: params.id }),
@@ -180,7 +178,6 @@ export const settlementRoutes: readonly Route[] = [
   route(commerce, 'cancelSubscription', {
     ...writing,
     path: `${AT}/subscriptions/{id}/cancel`,
-    operationId: 'cancelSubscription',
     summary: 'Cancel a subscription at the end of its period or immediately',
     description: 'An immediate cancellation also closes unpaid payment pages of the subscription.',
     params: named,
@@ -198,7 +195,6 @@ export const settlementRoutes: readonly Route[] = [
   route(commerce, 'simulateRenewal', {
     ...writing,
     path: `${AT}/subscriptions/{id}/simulate-renewal`,
-    operationId: 'simulateRenewal',
     summary: 'In a sandbox: renew a subscription now with a given outcome',
     params: named,
     body: json(
@@ -216,7 +212,6 @@ export const settlementRoutes: readonly Route[] = [
   route(payouts, 'closeDispute', {
     ...writing,
     path: `${AT}/disputes/{id}/close`,
-    operationId: 'closeDispute',
     summary: 'In a sandbox: close a dispute with a given outcome',
     params: named,
     body: json(z.object({ outcome: z.enum(['won', 'lost']) }).meta({ id: 'CloseDispute' })),
@@ -237,7 +232,6 @@ export const settlementRoutes: readonly Route[] = [
   route(payouts, 'listBalances', {
     ...reading,
     path: `${AT}/balances`,
-    operationId: 'listBalances',
     summary: 'Read the balances of the merchant by currency, payment provider and account',
     message: ({ principal }) => ({ tenantId: principal.tenantId }),
     replies: {
@@ -249,7 +243,6 @@ export const settlementRoutes: readonly Route[] = [
   route(payouts, 'createPayout', {
     ...writing,
     path: `${AT}/payouts`,
-    operationId: 'createPayout',
     summary: 'Create a payout of the available balance',
     description:
       'The payout is submitted immediately. An event reports whether it was paid or failed.',
@@ -285,7 +278,6 @@ export const settlementRoutes: readonly Route[] = [
   route(payouts, 'createStatement', {
     ...writing,
     path: `${AT}/statements`,
-    operationId: 'createStatement',
     summary: 'Create a statement of all ledger entries in a currency since the last one',
     description: 'The service also creates one at the beginning of every month (UTC).',
     idempotent: true,

@@ -108,7 +108,6 @@ export const walletRoutes: readonly Route[] = [
     ...signing,
     method: 'GET',
     path: OWN,
-    operationId: 'readOwnWallet',
     summary: 'Read the wallet of the calling agent with its policy and what is spent',
     message: (request) => ({ caller: callerOf(request) }),
     replies: { found, not_provisioned },
@@ -117,7 +116,6 @@ export const walletRoutes: readonly Route[] = [
     ...signing,
     method: 'POST',
     path: `${OWN}/x402-payments`,
-    operationId: 'signX402Payment',
     summary: 'Sign an x402 payment with the wallet of the calling agent',
     description:
       'Takes the 402 answer of a seller and returns the header that pays it. The first offer that the ' +
@@ -138,7 +136,6 @@ export const walletRoutes: readonly Route[] = [
     ...signing,
     method: 'POST',
     path: `${OWN}/transactions`,
-    operationId: 'signWalletTransaction',
     summary: 'Sign an EIP-1559 transaction with the wallet of the calling agent',
     description:
       'A transfer of an asset or of the native currency, or a call of a contract of the policy. The value and the ' +
@@ -169,7 +166,6 @@ export const walletRoutes: readonly Route[] = [
     ...reading,
     method: 'GET',
     path: '/api/v1/wallets',
-    operationId: 'listWallets',
     summary: 'List the wallets of the tenant, newest first',
     description: 'Wallets of deleted agents are among them.',
     query: PageQuery,
@@ -182,7 +178,6 @@ export const walletRoutes: readonly Route[] = [
     ...managing,
     method: 'POST',
     path: WALLET,
-    operationId: 'createWallet',
     summary: 'Create the wallet of an agent',
     description:
       'The service generates the key and never returns it. Without recipients and budgets the wallet signs nothing. ' +
@@ -217,7 +212,6 @@ export const walletRoutes: readonly Route[] = [
     ...reading,
     method: 'GET',
     path: WALLET,
-    operationId: 'readWallet',
     summary: 'Read the wallet of an agent',
     params: AgentPath,
     message: (request) => ({ caller: callerOf(request), agentId: request.params.agent_id }),
@@ -227,7 +221,6 @@ export const walletRoutes: readonly Route[] = [
     ...managing,
     method: 'PATCH',
     path: WALLET,
-    operationId: 'updateWallet',
     summary: 'Change the policy of a wallet',
     description:
       'Members that are absent stay unchanged. Lists are replaced. What was spent of an asset counts against its new ' +
@@ -246,7 +239,6 @@ export const walletRoutes: readonly Route[] = [
     ...managing,
     method: 'POST',
     path: `${WALLET}/freeze`,
-    operationId: 'freezeWallet',
     summary: 'Freeze a wallet: it signs nothing until it is unfrozen',
     description:
       'In force immediately in every process. What was signed before stays valid on the chain. Idempotent.',
@@ -258,7 +250,6 @@ export const walletRoutes: readonly Route[] = [
     ...managing,
     method: 'POST',
     path: `${WALLET}/unfreeze`,
-    operationId: 'unfreezeWallet',
     summary: 'Unfreeze a wallet',
     description:
       'An agent cannot unfreeze its own wallet. A person needs a sign-in with two factors within the last five ' +
@@ -271,7 +262,6 @@ export const walletRoutes: readonly Route[] = [
     ...managing,
     method: 'POST',
     path: '/api/v1/wallets/{wallet_id}/assign',
-    operationId: 'assignWallet',
     summary: 'Assign the wallet of an agent that has left the tenant to another agent',
     description:
       'For a wallet whose agent is deleted, or no longer a member. The wallet is frozen and keeps its policy: check ' +
@@ -299,7 +289,6 @@ export const walletRoutes: readonly Route[] = [
     ...reading,
     method: 'GET',
     path: `${WALLET}/signatures`,
-    operationId: 'listWalletSignatures',
     summary: 'List what a wallet has signed, newest first',
     params: AgentPath,
     query: PageQuery,

@@ -52,7 +52,6 @@ export const x402PaymentRoutes: readonly Route[] = [
     ...reading,
     capabilities,
     path: AT,
-    operationId: 'listX402Payments',
     summary: 'List the x402 payments of the tenant, newest first',
     query: PageQuery.safeExtend({ state: states.optional() }),
     message: ({ query, principal }) => ({
@@ -66,7 +65,6 @@ export const x402PaymentRoutes: readonly Route[] = [
     ...writing,
     capabilities,
     path: `${AT}/{id}/resolve`,
-    operationId: 'resolveX402Payment',
     summary: 'Resolve a payment of unknown outcome',
     description:
       'For payments whose outcome neither the chain nor the facilitator reveals. Look the nonce up on the ' +

@@ -213,7 +213,6 @@ export const x402Routes: readonly Route[] = [
     ...shared,
     method: 'GET',
     path: LINK_PATH,
-    operationId: 'getX402Challenge',
     summary: 'Get the x402 challenge of a payment link',
     description:
       'Always 402 for a payable link. The PAYMENT-REQUIRED field holds the same JSON in base64.',
@@ -226,7 +225,6 @@ export const x402Routes: readonly Route[] = [
     ...shared,
     method: 'POST',
     path: LINK_PATH,
-    operationId: 'payByX402',
     summary: 'Pay a payment link with an x402 proof',
     description: PAY,
     params: linkParams,

@@ -25,7 +25,6 @@ export const accountOperatorRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: ACCOUNTS,
-    operationId: 'findAccounts',
     summary: 'Find the account of an email address',
     description: `${ACCESS} The list has at most one account.`,
     query: z.object({ email: SoughtEmail }),
@@ -38,7 +37,6 @@ export const accountOperatorRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: ACCOUNT,
-    operationId: 'readAccount',
     summary: 'Read an account',
     description: ACCESS,
     params: AccountId,
@@ -50,7 +48,6 @@ export const accountOperatorRoutes: readonly Route[] = [
       ...facts,
       method: 'POST',
       path: `${ACCOUNT}/${verb}`,
-      operationId: `${verb}Account`,
       summary: `${verb === 'suspend' ? 'Suspend' : 'Reactivate'} an account in all tenants`,
       description:
         'Sessions, tokens, sign-ins and delegations of the person are refused in every process within a ' +

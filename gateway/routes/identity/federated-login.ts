@@ -65,7 +65,6 @@ const start = route(federatedLogin, 'startSso', {
   ...HOSTED_PAGE,
   method: 'GET',
   path: '/auth/sso/start',
-  operationId: 'startSso',
   summary: 'Sign in through an identity provider',
   description:
     'Redirects to the provider directly only from the sign-in page of the tenant. If another site linked here, or the ' +
@@ -133,7 +132,6 @@ const callback = route(federatedLogin, 'finishSso', {
   ...HOSTED_PAGE,
   method: 'GET',
   path: '/auth/sso/callback/{provider}',
-  operationId: 'finishSso',
   summary: 'Callback of an identity provider; works once, in the browser that was redirected',
   params: z.object({ provider: z.string().max(64) }),
   query: queryFields(Callback),
@@ -156,7 +154,6 @@ const link = route(federatedLogin, 'linkOwnIdentity', {
   ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/identities',
-  operationId: 'linkOwnIdentity',
   summary: 'Link an identity at another provider',
   body: pageForm({ provider: z.string().max(64).default('') }),
   message: ({ session, browser, body, host }) => ({
@@ -172,7 +169,6 @@ const unlink = route(federatedLogin, 'unlinkOwnIdentity', {
   ...ACCOUNT_PAGE,
   method: 'POST',
   path: '/auth/account/identities/{id}/unlink',
-  operationId: 'unlinkOwnIdentity',
   summary: 'Remove a linked identity',
   params: z.object({ id: z.string().max(64) }),
   body: pageForm({}),
@@ -212,7 +208,6 @@ const CheckSsoAnswer = z
 const check = route(federatedLogin, 'checkSso', {
   method: 'POST',
   path: '/auth/check-sso',
-  operationId: 'checkSso',
   summary: 'Check whether an address uses single sign-on',
   description:
     'Checks the verified domain of the address only: the response is the same ' +

@@ -26,7 +26,6 @@ export const guestRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/login/guest',
-    operationId: 'continueAsGuest',
     summary: 'Continue as a guest',
     description:
       'Creates an account without an address and signs it in at aal1. Needs `anonymous.enabled` of the tenant. New ' +
@@ -45,7 +44,6 @@ export const guestRoutes: readonly Route[] = [
     ...ACCOUNT_PAGE,
     method: 'GET',
     path: '/auth/account/email/new',
-    operationId: 'showNewEmail',
     summary: 'Page where a guest adds an email address',
     message: ownOf,
     replies: { page: page(200, guestAddressPage), not_guest: toAccount },
@@ -54,7 +52,6 @@ export const guestRoutes: readonly Route[] = [
     ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/email/new',
-    operationId: 'requestEmailProof',
     summary: 'Request a code that proves the email address of a guest',
     description: 'The response is the same whether or not the address has an account.',
     body: pageForm({ email: TypedEmail.default('') }),
@@ -76,7 +73,6 @@ export const guestRoutes: readonly Route[] = [
     ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/email/code',
-    operationId: 'proveOwnEmail',
     summary: 'Keep the account of a guest with the code of the mail',
     body: pageForm({ code: z.string().max(64).default('') }),
     message: ({ session, browser, body, clientAddress: address }) => ({

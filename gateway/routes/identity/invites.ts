@@ -28,7 +28,6 @@ const spent = page(410, inviteGonePage)
 const show = route(workspaces, 'readOperatorInvite', {
   ...shared,
   method: 'GET',
-  operationId: 'readOperatorInvite',
   summary: 'Page of an operator invite',
   message: ({ params }) => ({ token: params.token }),
   replies: { valid: page(200, invitePage), unknown_invite: unknown, spent },
@@ -39,7 +38,6 @@ const fault = page(200, inviteFaultPage)
 const accept = route(login, 'acceptOperatorInvite', {
   ...shared,
   method: 'POST',
-  operationId: 'acceptOperatorInvite',
   summary: 'Accept an operator invite with an address, which gets a mail',
   description:
     'The response is the same whether or not the address has an account. An invite accepts at most five addresses. ' +
@@ -79,7 +77,6 @@ const letterPage = page(200, inviteMessagePage)
 const showLetter = route(login, 'readOperatorInviteLetter', {
   ...messageRoute,
   method: 'GET',
-  operationId: 'readOperatorInviteLetter',
   summary: 'Page behind the link of an operator invite; opening it does not use it up',
   message: ({ params, browser }) => ({ token: params.token, browserId: browser.id }),
   replies: { page: letterPage, spent },
@@ -88,7 +85,6 @@ const showLetter = route(login, 'readOperatorInviteLetter', {
 const acceptLetter = route(login, 'acceptOperatorInviteLetter', {
   ...messageRoute,
   method: 'POST',
-  operationId: 'acceptOperatorInviteLetter',
   summary: 'Accept an operator invite by the link in the mail',
   body: pageForm({ password: z.string().max(1024).default('') }),
   message: (request) => ({

@@ -80,7 +80,6 @@ export const organizationMemberRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: MEMBERS,
-    operationId: 'listOrganizationMembers',
     summary: 'List the members and invited addresses of an organization, newest first',
     description: 'For owners, and for operators of the deployment (deployment:manage).',
     params: OrganizationId,
@@ -98,7 +97,6 @@ export const organizationMemberRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: '/api/v1/organizations/{organization_id}/events',
-    operationId: 'listOrganizationEvents',
     summary: 'List the events of an organization in order, for receivers that poll',
     description:
       'For owners, and for operators of the deployment (deployment:manage). Each tenant of the ' +
@@ -126,7 +124,6 @@ export const organizationMemberRoutes: readonly Route[] = [
     ...facts,
     method: 'POST',
     path: MEMBERS,
-    operationId: 'addOrganizationMember',
     summary: 'Invite a person by email address, or add an agent',
     description:
       'An invited person becomes a member with their first sign-in at an environment of the organization, ' +
@@ -158,7 +155,6 @@ export const organizationMemberRoutes: readonly Route[] = [
     ...facts,
     method: 'PATCH',
     path: MEMBER,
-    operationId: 'updateOrganizationMember',
     summary: 'Change the role of a member',
     description:
       "A new role ends the agent's sessions in the organization's tenants. It must log in again.",
@@ -180,7 +176,6 @@ export const organizationMemberRoutes: readonly Route[] = [
     ...facts,
     method: 'DELETE',
     path: MEMBER,
-    operationId: 'removeOrganizationMember',
     summary: 'Remove a member, or withdraw an invitation',
     description:
       "Ends the agent's sessions in the organization's tenants. A person stays a user of the " +

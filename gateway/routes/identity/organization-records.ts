@@ -24,16 +24,24 @@ const ORGANIZATION = '/api/v1/organizations/{organization_id}'
 const TENANT = '/api/v1/tenants/{tenant_id}'
 
 const readers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'owner',
-  scopes: ['org:read', 'deployment:manage'],
-  subjects: ['agent', 'human'],
-  organizationBound: 'accepted',
+  tags,
+  exposure: 'public',
+  security: {
+    scheme: 'bearer',
+    controlPlaneTokens: 'owner',
+    scopes: ['org:read', 'deployment:manage'],
+    subjects: ['agent', 'human'],
+    organizationBound: 'accepted',
+  },
 } as const
 const managers = {
-  ...readers,
-  scopes: ['org:manage', 'deployment:manage'],
-  direct: 'required',
+  tags,
+  exposure: 'public',
+  security: {
+    ...readers.security,
+    scopes: ['org:manage', 'deployment:manage'],
+    direct: 'required',
+  },
 } as const
 /** Granted by `svc operator appoint --scope deployment:manage`. No role includes it. */
 export const deployment = {
@@ -82,12 +90,9 @@ export const organizationRecordRoutes: readonly Route[] = [
   route(organizations, 'readOrganization', {
     method: 'GET',
     path: ORGANIZATION,
-    operationId: 'readOrganization',
     summary: 'Read an organization',
     description: ACCESS,
-    tags,
-    exposure: 'public',
-    security: readers,
+    ...readers,
     params: OrganizationId,
     message: ofOrganization,
     replies: organizationReplies,
@@ -95,12 +100,9 @@ export const organizationRecordRoutes: readonly Route[] = [
   route(organizations, 'updateOrganization', {
     method: 'PATCH',
     path: ORGANIZATION,
-    operationId: 'updateOrganization',
     summary: 'Update the name or the support contact of an organization',
     description: `${ACCESS} Tenants without their own contact show the contact of the organization.`,
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     params: OrganizationId,
     body: json(RecordChange),
     message: (request) => ({
@@ -113,12 +115,9 @@ export const organizationRecordRoutes: readonly Route[] = [
   route(organizations, 'readTenant', {
     method: 'GET',
     path: TENANT,
-    operationId: 'readTenant',
     summary: 'Read an environment',
     description: ACCESS,
-    tags,
-    exposure: 'public',
-    security: readers,
+    ...readers,
     params: TenantId,
     message: (request) => ({
       caller: callerOf(request),
@@ -129,12 +128,9 @@ export const organizationRecordRoutes: readonly Route[] = [
   route(organizations, 'updateTenant', {
     method: 'PATCH',
     path: TENANT,
-    operationId: 'updateTenant',
     summary: 'Update the name or the support contact of an environment',
     description: ACCESS,
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     params: TenantId,
     body: json(RecordChange),
     message: (request) => ({
@@ -148,7 +144,6 @@ export const organizationRecordRoutes: readonly Route[] = [
   route(organizations, 'listDeploymentOrganizations', {
     method: 'GET',
     path: '/api/v1/organizations',
-    operationId: 'listDeploymentOrganizations',
     summary: 'List all organizations of the deployment, newest first',
     description: 'For operators of the deployment.',
     tags,
@@ -163,7 +158,6 @@ export const organizationRecordRoutes: readonly Route[] = [
   route(organizations, 'listDeploymentTenants', {
     method: 'GET',
     path: '/api/v1/tenants',
-    operationId: 'listDeploymentTenants',
     summary: 'List all environments of the deployment, newest first',
     description: 'For operators of the deployment.',
     tags,
@@ -182,7 +176,6 @@ export const organizationRecordRoutes: readonly Route[] = [
       route(organizations, `${verb}Organization`, {
         ...facts,
         path: `${ORGANIZATION}/${verb}`,
-        operationId: `${verb}Organization`,
         summary: `${word} an organization with all its environments`,
         description: SUSPENDED,
         params: OrganizationId,
@@ -195,7 +188,6 @@ export const organizationRecordRoutes: readonly Route[] = [
       route(organizations, `${verb}Tenant`, {
         ...facts,
         path: `${TENANT}/${verb}`,
-        operationId: `${verb}Tenant`,
         summary: `${word} an environment`,
         description: `${SUSPENDED} It stays suspended as long as its organization is suspended.`,
         params: TenantId,

@@ -97,7 +97,6 @@ export const organizationRoutes: readonly Route[] = [
   route(organizations, 'listOrganizations', {
     method: 'GET',
     path: '/api/v1/control-plane/organizations',
-    operationId: 'listOrganizations',
     summary: 'List the organizations of the caller, newest first',
     description:
       'An organization-bound token sees its own organization. A user token sees the organization ' +
@@ -118,7 +117,6 @@ export const organizationRoutes: readonly Route[] = [
   route(organizations, 'createOrganization', {
     method: 'POST',
     path: '/api/v1/control-plane/organizations',
-    operationId: 'createOrganization',
     summary: 'Create an organization; its creator becomes its owner',
     tags,
     exposure: 'public',
@@ -151,7 +149,6 @@ export const organizationRoutes: readonly Route[] = [
   route(organizations, 'issueOrganizationToken', {
     method: 'POST',
     path: '/api/v1/control-plane/organizations/{organization_id}/token',
-    operationId: 'issueOrganizationToken',
     summary: 'Issue a token bound to one organization',
     description:
       "Its scopes are the scopes that both the caller's role and its token have, never org:create. It has the claim " +
@@ -182,7 +179,6 @@ export const organizationRoutes: readonly Route[] = [
   route(organizations, 'listTenants', {
     method: 'GET',
     path: '/api/v1/control-plane/organizations/{organization_id}/tenants',
-    operationId: 'listTenants',
     summary: 'List the environments of an organization, newest first',
     tags,
     exposure: 'public',
@@ -202,7 +198,6 @@ export const organizationRoutes: readonly Route[] = [
   route(organizations, 'createTenant', {
     method: 'POST',
     path: '/api/v1/control-plane/organizations/{organization_id}/tenants',
-    operationId: 'createTenant',
     summary: 'Create an environment of an organization',
     description:
       'For owners. A sandbox admits agents from the start, production does not. A user who creates an ' +
@@ -245,7 +240,6 @@ export const organizationRoutes: readonly Route[] = [
   route(organizations, 'switchTenant', {
     method: 'POST',
     path: '/api/v1/control-plane/organizations/{organization_id}/tenants/{tenant_id}/switch',
-    operationId: 'switchTenant',
     summary: 'Issue a token of one of the environments',
     description:
       'The token is one of the tenant, as if the agent had logged in there: an owner has ' +

@@ -57,7 +57,6 @@ const signInOptions = route(passkeys, 'getPasskeySignInOptions', {
   ...shared,
   method: 'POST',
   path: '/auth/passkeys/sign-in/options',
-  operationId: 'getPasskeySignInOptions',
   summary: 'Start a sign-in with a passkey',
   body: flowForm,
   message: stepOf,
@@ -67,7 +66,6 @@ const signInOptions = route(passkeys, 'getPasskeySignInOptions', {
 const signIn = route(passkeys, 'signInWithPasskey', {
   ...paged,
   path: '/auth/passkeys/sign-in',
-  operationId: 'signInWithPasskey',
   summary: 'Sign in with a passkey',
   body: answerForm,
   message: (request) => ({ ...stepOf(request), credential: request.body.credential }),
@@ -84,7 +82,6 @@ const secondFactorOptions = route(passkeys, 'getPasskeySecondFactorOptions', {
   ...shared,
   method: 'POST',
   path: '/auth/mfa/passkey/options',
-  operationId: 'getPasskeySecondFactorOptions',
   summary: 'Start to use a passkey as second factor',
   body: flowForm,
   message: stepOf,
@@ -94,7 +91,6 @@ const secondFactorOptions = route(passkeys, 'getPasskeySecondFactorOptions', {
 const secondFactor = route(passkeys, 'givePasskeySecondFactor', {
   ...paged,
   path: '/auth/mfa/passkey',
-  operationId: 'givePasskeySecondFactor',
   summary: 'Use a passkey as second factor',
   body: answerForm,
   message: (request) => ({ ...stepOf(request), credential: request.body.credential }),
@@ -112,7 +108,6 @@ const enrolmentOptions = route(passkeys, 'getPasskeyEnrolmentOptions', {
   ...shared,
   method: 'POST',
   path: '/auth/mfa/enroll/passkey/options',
-  operationId: 'getPasskeyEnrolmentOptions',
   summary: 'Start to enrol a passkey',
   body: namedFlowForm,
   message: stepOf,
@@ -122,7 +117,6 @@ const enrolmentOptions = route(passkeys, 'getPasskeyEnrolmentOptions', {
 const enrol = route(passkeys, 'enrolPasskey', {
   ...paged,
   path: '/auth/mfa/enroll/passkey',
-  operationId: 'enrolPasskey',
   summary: 'Enrol a passkey as second factor',
   onceOnly: true,
   body: namedAnswerForm,
@@ -145,7 +139,6 @@ const showNew = route(passkeys, 'showNewPasskey', {
   ...own,
   method: 'GET',
   path: '/auth/account/passkeys/new',
-  operationId: 'showNewPasskey',
   summary: 'Page to add a passkey to the account',
   message: ownOf,
   replies: { page: page(200, addPasskeyPage), sign_in: onward },
@@ -156,7 +149,6 @@ const newOptions = route(passkeys, 'getNewPasskeyOptions', {
   security: { scheme: 'session' },
   method: 'POST',
   path: '/auth/account/passkeys/options',
-  operationId: 'getNewPasskeyOptions',
   summary: 'Start to add a passkey to the account',
   body: pageForm({ name: Name }),
   message: ({ session, browser }) => ({
@@ -169,7 +161,6 @@ const newOptions = route(passkeys, 'getNewPasskeyOptions', {
 const add = route(passkeys, 'addOwnPasskey', {
   ...own,
   path: '/auth/account/passkeys',
-  operationId: 'addOwnPasskey',
   summary: 'Add a passkey to the account',
   onceOnly: true,
   body: pageForm({ credential: Credential, name: Name }),
@@ -194,7 +185,6 @@ const gone = page(404, accountPartGonePage)
 const rename = route(passkeys, 'renameOwnPasskey', {
   ...own,
   path: '/auth/account/passkeys/{id}/rename',
-  operationId: 'renameOwnPasskey',
   summary: 'Rename a passkey',
   params: Id,
   body: pageForm({ name: Name }),
@@ -209,7 +199,6 @@ const rename = route(passkeys, 'renameOwnPasskey', {
 const remove = route(passkeys, 'removeOwnPasskey', {
   ...own,
   path: '/auth/account/passkeys/{id}/remove',
-  operationId: 'removeOwnPasskey',
   summary: 'Remove a passkey',
   params: Id,
   body: pageForm({}),

@@ -32,7 +32,6 @@ export const phoneRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/login/phone',
-    operationId: 'showPhoneSignIn',
     summary: 'Page to sign in with a phone number',
     query: FlowQuery,
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
@@ -42,7 +41,6 @@ export const phoneRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/login/phone',
-    operationId: 'requestSignInText',
     summary: 'Request a text message with a code to sign in with',
     description:
       'The response is the same whether or not the number has an account. Messages are limited per number, per ' +
@@ -69,7 +67,6 @@ export const phoneRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'GET',
     path: '/auth/login/phone/code',
-    operationId: 'showTextCode',
     summary: 'Page after a text message was requested',
     query: FlowQuery,
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
@@ -79,7 +76,6 @@ export const phoneRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'POST',
     path: '/auth/login/phone/code',
-    operationId: 'signInWithTextCode',
     summary: 'Sign in with the code of a text message',
     body: pageForm({ flow: Flow, code: Typed }),
     message: (request) => ({
@@ -100,7 +96,6 @@ export const phoneRoutes: readonly Route[] = [
     ...ACCOUNT_PAGE,
     method: 'GET',
     path: '/auth/account/phone',
-    operationId: 'showOwnPhone',
     summary: 'Page to add a phone number to the account',
     message: ownOf,
     replies: { page: page(200, ownPhonePage), sign_in: onward },
@@ -109,7 +104,6 @@ export const phoneRoutes: readonly Route[] = [
     ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/phone',
-    operationId: 'requestPhoneProof',
     summary: 'Request a code that proves a phone number',
     body: pageForm({ phone_number: Typed }),
     message: ({ session, browser, body, host, clientAddress: address }) => ({
@@ -132,7 +126,6 @@ export const phoneRoutes: readonly Route[] = [
     ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/phone/code',
-    operationId: 'proveOwnPhone',
     summary: 'Prove a phone number with the code of the text message',
     description:
       'A number that another account signs in with moves to this account, because its holder has proved it last.',
@@ -154,7 +147,6 @@ export const phoneRoutes: readonly Route[] = [
     ...ACCOUNT_PAGE,
     method: 'POST',
     path: '/auth/account/phone/remove',
-    operationId: 'removeOwnPhone',
     summary: 'Stop signing in with the phone number of the account',
     body: pageForm({}),
     message: ({ session, browser, clientAddress: address }) => ({

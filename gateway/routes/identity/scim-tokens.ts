@@ -10,9 +10,13 @@ import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 const TOKENS = '/api/v1/scim/tokens'
 const tags = ['SCIM'] as const
 const managers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['users:manage'],
+  tags,
+  exposure: 'internal',
+  security: {
+    scheme: 'bearer',
+    controlPlaneTokens: 'operator',
+    scopes: ['users:manage'],
+  },
 } as const
 
 const Role = z.enum(['admin', 'owner'])
@@ -60,11 +64,8 @@ export const scimTokenRoutes: readonly Route[] = [
   route(scim, 'listScimTokens', {
     method: 'GET',
     path: TOKENS,
-    operationId: 'listScimTokens',
     summary: 'List the SCIM tokens of the tenant, newest first',
-    tags,
-    exposure: 'internal',
-    security: managers,
+    ...managers,
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
     replies: {
@@ -74,12 +75,9 @@ export const scimTokenRoutes: readonly Route[] = [
   route(scim, 'createScimToken', {
     method: 'POST',
     path: TOKENS,
-    operationId: 'createScimToken',
     summary: 'Create a SCIM token',
     description: 'A bearer token for a directory. It is valid below /scim/v2 only.',
-    tags,
-    exposure: 'internal',
-    security: managers,
+    ...managers,
     idempotent: true,
     onceOnly: true,
     body: json(CreateScimToken, { optional: true }),
@@ -118,12 +116,9 @@ export const scimTokenRoutes: readonly Route[] = [
   route(scim, 'deleteScimToken', {
     method: 'DELETE',
     path: `${TOKENS}/{token_id}`,
-    operationId: 'deleteScimToken',
     summary: 'Delete a SCIM token',
     description: 'It is refused within a second.',
-    tags,
-    exposure: 'internal',
-    security: managers,
+    ...managers,
     params: z.object({ token_id: z.string().max(64) }),
     message: (request) => ({ caller: callerOf(request), tokenId: request.params.token_id }),
     replies: {

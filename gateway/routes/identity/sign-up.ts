@@ -42,7 +42,6 @@ export const signUpRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'GET',
     path: PATH,
-    operationId: 'showSignUp',
     summary: 'Sign-up page of a tenant',
     description:
       'A tenant offers sign-up by `sign_up` of its settings, otherwise by user_self_service.sign_up_default.',
@@ -60,7 +59,6 @@ export const signUpRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'POST',
     path: PATH,
-    operationId: 'requestSignUp',
     summary: 'Request the link of a sign-up',
     description: 'The response is the same whether or not the address has an account.',
     body: pageForm({ ...MAIL_FIELDS, ...CAPTCHA_FIELDS }),
@@ -87,7 +85,6 @@ export const signUpRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'GET',
     path: `${PATH}/{token}`,
-    operationId: 'showSignUpLink',
     summary: 'Page behind the link of a sign-up; opening it does not use the link up',
     params: LinkParams,
     query: FlowQuery,
@@ -98,7 +95,6 @@ export const signUpRoutes: readonly Route[] = [
     ...HOSTED_PAGE,
     method: 'POST',
     path: `${PATH}/{token}`,
-    operationId: 'finishSignUp',
     summary: 'Create the account of a sign-up, or join the tenant with an existing account',
     params: LinkParams,
     body: pageForm({

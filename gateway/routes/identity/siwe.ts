@@ -72,7 +72,6 @@ export const siweRoutes: readonly Route[] = [
     ...paged,
     method: 'GET',
     path: '/auth/login/ethereum',
-    operationId: 'showEthereumSignIn',
     summary: 'Page to sign in with Ethereum',
     query: FlowQuery,
     message: (request) => ({ flow: request.query.flow, visitor: visitorOf(request) }),
@@ -82,7 +81,6 @@ export const siweRoutes: readonly Route[] = [
     ...shared,
     method: 'POST',
     path: '/auth/login/ethereum/message',
-    operationId: 'composeSignInMessage',
     summary: 'Compose the message that a wallet signs to sign in (ERC-4361)',
     description: 'The nonce is bound to the browser and works once, for siwe.message_ttl_secs.',
     body: pageForm({ flow: Flow, ...ORDER }),
@@ -97,7 +95,6 @@ export const siweRoutes: readonly Route[] = [
     ...paged,
     method: 'POST',
     path: '/auth/login/ethereum',
-    operationId: 'signInWithEthereum',
     summary: 'Sign in with a signed message (ERC-4361)',
     description:
       'An externally owned account signs (EIP-191). The signature proves the account that the Ethereum ' +
@@ -121,7 +118,6 @@ export const siweRoutes: readonly Route[] = [
     ...own,
     method: 'GET',
     path: '/auth/account/wallets/new',
-    operationId: 'showNewWallet',
     summary: 'Page to link an Ethereum account',
     message: ownOf,
     replies: { page: page(200, linkWalletPage), sign_in: onward },
@@ -131,7 +127,6 @@ export const siweRoutes: readonly Route[] = [
     security: { scheme: 'session' },
     method: 'POST',
     path: '/auth/account/wallets/message',
-    operationId: 'composeLinkMessage',
     summary: 'Compose the message that a wallet signs to be linked (ERC-4361)',
     body: pageForm(ORDER),
     message: (request) => ({
@@ -148,7 +143,6 @@ export const siweRoutes: readonly Route[] = [
     ...own,
     method: 'POST',
     path: '/auth/account/wallets',
-    operationId: 'linkOwnWallet',
     summary: 'Link an Ethereum account with a signed message',
     body: pageForm(SIGNED),
     message: (request) => ({
@@ -168,7 +162,6 @@ export const siweRoutes: readonly Route[] = [
     ...own,
     method: 'POST',
     path: '/auth/account/wallets/{id}/remove',
-    operationId: 'removeOwnWallet',
     summary: 'Remove an Ethereum account from the account',
     params: z.object({ id: z.string().max(64) }),
     body: pageForm({}),

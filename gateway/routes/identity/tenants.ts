@@ -250,7 +250,6 @@ export const tenantRoutes: readonly Route[] = [
   route(organizations, 'activateTenant', {
     method: 'POST',
     path: '/api/v1/tenant/activate',
-    operationId: 'activateTenant',
     summary: 'Turn a sandbox into a production environment',
     description:
       'For a user at AAL2 or higher. Fixture users are removed, the secret of the application created ' +
@@ -301,7 +300,6 @@ export const tenantRoutes: readonly Route[] = [
   route(tenants, 'readTenantSettings', {
     method: 'GET',
     path: PATH,
-    operationId: 'readTenantSettings',
     summary: 'Read the settings of the tenant',
     tags,
     exposure: 'internal',
@@ -312,7 +310,6 @@ export const tenantRoutes: readonly Route[] = [
   route(tenants, 'changeTenantSettings', {
     method: 'PATCH',
     path: PATH,
-    operationId: 'changeTenantSettings',
     summary: 'Update settings of the tenant; they apply in every process immediately',
     description: 'Members unknown to this build are ignored.',
     tags,

@@ -198,7 +198,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'mintFixtureUser', {
     method: 'POST',
     path: '/api/v1/sandbox/fixture-users',
-    operationId: 'mintFixtureUser',
     summary: 'Mint another fixture user of a sandbox',
     description: 'At most five are active at a time. The password is shown once.',
     ...ofSandbox,
@@ -232,7 +231,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'rotateFixtureUserPassword', {
     method: 'POST',
     path: '/api/v1/sandbox/fixture-users/{user_id}/rotate-password',
-    operationId: 'rotateFixtureUserPassword',
     summary: 'Set a new password for a fixture user; its sessions end',
     ...ofSandbox,
     onceOnly: true,
@@ -263,7 +261,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'listTenantUsers', {
     method: 'GET',
     path: USERS,
-    operationId: 'listTenantUsers',
     summary: 'List the users of the tenant, newest first',
     description:
       'Removed users are listed with status=removed only. In another order than newest first the Link to the next ' +
@@ -289,7 +286,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'createTenantUser', {
     method: 'POST',
     path: USERS,
-    operationId: 'createTenantUser',
     summary: 'Invite a user, or provision one with a password',
     description:
       'With a password the user is pre-provisioned and may sign in immediately if the address is in a domain ' +
@@ -342,7 +338,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'sendTenantUserInvitation', {
     method: 'POST',
     path: `${USER}/invitation`,
-    operationId: 'sendTenantUserInvitation',
     summary: 'Resend the invitation of a user',
     description:
       'The previous link becomes invalid. 429 with Retry-After when the invitation limit of the address or the ' +
@@ -363,7 +358,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'readTenantUser', {
     method: 'GET',
     path: USER,
-    operationId: 'readTenantUser',
     summary: 'Read a user',
     ...managed,
     security: readers,
@@ -373,7 +367,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'updateTenantUser', {
     method: 'PATCH',
     path: USER,
-    operationId: 'updateTenantUser',
     summary: 'Update name, profile claims, roles or metadata of a user in this tenant',
     description:
       'Values of the tenant win over values of the account, in this tenant only. The user cannot change them on ' +
@@ -398,7 +391,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'removeTenantUser', {
     method: 'DELETE',
     path: USER,
-    operationId: 'removeTenantUser',
     summary: 'Remove a user from the tenant; their sessions here end immediately',
     description:
       'The record stays, listed with status=removed. A new invitation restores the same sub.',
@@ -409,7 +401,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'suspendTenantUser', {
     method: 'POST',
     path: `${USER}/suspend`,
-    operationId: 'suspendTenantUser',
     summary: 'Suspend a user; their sessions here end immediately',
     description: 'Repeating the request changes nothing.',
     ...managed,
@@ -419,7 +410,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'reactivateTenantUser', {
     method: 'POST',
     path: `${USER}/reactivate`,
-    operationId: 'reactivateTenantUser',
     summary: 'Lift a suspension: restores the previous status of the user',
     description: 'Repeating the request changes nothing.',
     ...managed,
@@ -437,7 +427,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'resetTenantUserPassword', {
     method: 'POST',
     path: `${USER}/reset-password`,
-    operationId: 'resetTenantUserPassword',
     summary: 'Reset the password of a user: mails a link that sets a new one',
     description:
       'The old password stops working and the sessions in this tenant end immediately; sessions in other tenants stay ' +
@@ -450,7 +439,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'resetTenantUserFactors', {
     method: 'POST',
     path: `${USER}/reset-factors`,
-    operationId: 'resetTenantUserFactors',
     summary: 'Reset the second factors of a user: the next sign-in enrols new ones',
     description:
       'Passkeys, authenticator app and recovery codes are removed and the sessions in this tenant end immediately; ' +
@@ -464,7 +452,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'listTenantUserSessions', {
     method: 'GET',
     path: SESSIONS,
-    operationId: 'listTenantUserSessions',
     summary: 'List where a user is signed in to the tenant',
     description: 'The open browser sessions, most recently used first, at most 100.',
     ...managed,
@@ -477,7 +464,6 @@ export const userRoutes: readonly Route[] = [
   route(users, 'revokeTenantUserSession', {
     method: 'DELETE',
     path: `${SESSIONS}/{session_id}`,
-    operationId: 'revokeTenantUserSession',
     summary: 'Sign a user out of one browser; tokens of that sign-in end immediately',
     ...managed,
     params: UserParams.extend({ session_id: z.string().max(64) }),

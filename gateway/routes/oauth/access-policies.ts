@@ -107,7 +107,6 @@ export const accessPolicyRoutes: readonly Route[] = [
   route(accessPolicies, 'evaluateAccessPolicies', {
     method: 'POST',
     path: `${POLICIES}/evaluate`,
-    operationId: 'evaluateAccessPolicies',
     summary: 'Ask what the access policies would decide',
     description: 'Has no effect. Only enabled policies count.',
     tags: ['Access policies'],

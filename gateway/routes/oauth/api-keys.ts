@@ -117,7 +117,6 @@ export const apiKeyRoutes: readonly Route[] = [
   route(apiKeys, 'listApiKeys', {
     method: 'GET',
     path: KEYS,
-    operationId: 'listApiKeys',
     summary: 'List the API keys of the tenant, newest first',
     tags,
     exposure: 'public',
@@ -132,7 +131,6 @@ export const apiKeyRoutes: readonly Route[] = [
   route(apiKeys, 'createApiKey', {
     method: 'POST',
     path: KEYS,
-    operationId: 'createApiKey',
     summary: 'Create an API key',
     description:
       'A bearer token for the APIs of the tenant. Its scopes are a subset of the scopes of the creating token. It ' +
@@ -177,7 +175,6 @@ export const apiKeyRoutes: readonly Route[] = [
   route(apiKeys, 'readApiKey', {
     method: 'GET',
     path: KEY,
-    operationId: 'readApiKey',
     summary: 'Read an API key',
     tags,
     exposure: 'public',
@@ -189,7 +186,6 @@ export const apiKeyRoutes: readonly Route[] = [
   route(apiKeys, 'rotateApiKey', {
     method: 'POST',
     path: `${KEY}/rotate`,
-    operationId: 'rotateApiKey',
     summary: 'Replace the secret of an API key',
     description:
       'The present secret stays valid for overlap_secs. An earlier secret ends immediately. The token needs every ' +
@@ -217,7 +213,6 @@ export const apiKeyRoutes: readonly Route[] = [
   route(apiKeys, 'deleteApiKey', {
     method: 'DELETE',
     path: KEY,
-    operationId: 'deleteApiKey',
     summary: 'Revoke an API key',
     description: 'The key and every key that it made are refused within a second in all processes.',
     tags,

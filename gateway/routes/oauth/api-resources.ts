@@ -79,7 +79,6 @@ export const apiResourceRoutes: readonly Route[] = [
   route(apiResources, 'getApiResourceMetadata', {
     method: 'GET',
     path: `${RESOURCES}/{id}/protected-resource-metadata`,
-    operationId: 'getApiResourceMetadata',
     summary: 'Read the metadata document that the resource serves (RFC 9728)',
     description:
       'The resource serves it at `/.well-known/oauth-protected-resource`, followed by its own path.',

@@ -183,7 +183,6 @@ export const authorizeRoutes: readonly Route[] = [
     ...shared,
     method: 'GET',
     path: '/oauth/authorize',
-    operationId: 'authorize',
     summary: 'Request sign-in and consent of a user',
     description:
       'The authorization endpoint (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). Errors ' +
@@ -222,7 +221,6 @@ export const authorizeRoutes: readonly Route[] = [
     exposure: 'internal',
     method: 'GET',
     path: `${RESUME}/{handle}`,
-    operationId: 'resumeAuthorization',
     summary: 'Continue after sign-in',
     security: foreign,
     params: Handle,
@@ -238,7 +236,6 @@ export const authorizeRoutes: readonly Route[] = [
     exposure: 'internal',
     method: 'POST',
     path: `${RESUME}/{handle}`,
-    operationId: 'decideAuthorization',
     summary: 'Allow or deny an application',
     security: { scheme: 'browser' },
     params: Handle,
@@ -262,7 +259,6 @@ export const authorizeRoutes: readonly Route[] = [
     exposure: 'internal',
     method: 'POST',
     path: `${RESUME}/{handle}/account`,
-    operationId: 'chooseAccount',
     summary: 'Choose the account to continue with',
     security: { scheme: 'browser' },
     params: Handle,
@@ -279,7 +275,6 @@ export const authorizeRoutes: readonly Route[] = [
     ...shared,
     method: 'GET',
     path: '/oauth/end-session',
-    operationId: 'endSession',
     summary: 'Sign a user out',
     description:
       'OpenID Connect RP-Initiated Logout 1.0. Ends the session of the ID token, then redirects to a ' +

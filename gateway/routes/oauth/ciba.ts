@@ -86,7 +86,6 @@ const describe = ({ description }: CibaRefused) => ({ description })
 const start = route(backchannel, 'authorizeBackchannel', {
   method: 'POST',
   path: '/bc-authorize',
-  operationId: 'authorizeBackchannel',
   summary: 'Request authentication on another device (CIBA)',
   description:
     'The user finds the request in their inbox. The application polls POST /oauth/token with ' +
@@ -165,7 +164,6 @@ function personOf(request: {
 const list = route(backchannel, 'listBackchannelRequests', {
   method: 'GET',
   path: REQUESTS,
-  operationId: 'listBackchannelRequests',
   summary: 'List pending CIBA requests of the user, newest first',
   tags: TAGS,
   exposure: 'public',
@@ -208,7 +206,6 @@ const approve = route(backchannel, 'approveBackchannelRequest', {
   ...decision,
   security: page_call,
   path: `${REQUESTS}/{id}/approve`,
-  operationId: 'approveBackchannelRequest',
   summary: 'Approve a CIBA request',
   description: 'Needs a second factor and a recent sign-in. 401 names what is missing (RFC 9470).',
   message: ({ session, params, clientAddress }) => ({
@@ -223,7 +220,6 @@ const deny = route(backchannel, 'denyBackchannelRequest', {
   ...decision,
   security: person,
   path: `${REQUESTS}/{id}/deny`,
-  operationId: 'denyBackchannelRequest',
   summary: 'Deny a CIBA request',
   description: 'Needs a second factor and a recent sign-in. 401 names what is missing (RFC 9470).',
   message: (request) => ({
@@ -245,7 +241,6 @@ const show = route(backchannel, 'showInbox', {
   ...pages,
   method: 'GET',
   path: INBOX_PAGE,
-  operationId: 'showInbox',
   summary: 'Page with the pending CIBA requests of the user',
   message: ({ session }) => ({ session }),
   replies: { listed: page(200, inboxPage) },
@@ -255,7 +250,6 @@ const send = route(backchannel, 'answerInbox', {
   ...pages,
   method: 'POST',
   path: `${INBOX_PAGE}/{id}`,
-  operationId: 'answerInbox',
   summary: 'Approve or deny a CIBA request on the page',
   params: One,
   body: pageForm({ action: z.enum(['approve', 'deny']), scope: ShownScopes }),

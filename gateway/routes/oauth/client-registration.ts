@@ -147,7 +147,6 @@ export const registrationRoutes: readonly Route[] = [
     ...shared,
     method: 'POST',
     path: '/oauth/register',
-    operationId: 'registerClient',
     summary: 'Register an application',
     description:
       'RFC 7591. Needs an initial access token as bearer token unless the deployment is configured ' +
@@ -169,7 +168,6 @@ export const registrationRoutes: readonly Route[] = [
     ...shared,
     method: 'GET',
     path: PATH,
-    operationId: 'readRegistration',
     summary: 'Read a registration',
     description: 'RFC 7592, with the registration access token.',
     params: Client,
@@ -184,7 +182,6 @@ export const registrationRoutes: readonly Route[] = [
     ...shared,
     method: 'PUT',
     path: PATH,
-    operationId: 'replaceRegistration',
     summary: 'Replace a registration',
     description: 'RFC 7592: absent members get their defaults.',
     params: Client,
@@ -201,7 +198,6 @@ export const registrationRoutes: readonly Route[] = [
     ...shared,
     method: 'DELETE',
     path: PATH,
-    operationId: 'deleteRegistration',
     summary: 'Delete a registration with its application',
     description: 'RFC 7592. The tokens of the application become invalid.',
     params: Client,
@@ -215,7 +211,6 @@ export const registrationRoutes: readonly Route[] = [
   route(clientRegistration, 'createRegistrationToken', {
     method: 'POST',
     path: '/api/v1/oauth/registration-tokens',
-    operationId: 'createRegistrationToken',
     summary: 'Create an initial access token',
     description:
       'Permits the registration of applications in this tenant, with the scopes in `scopes` as long as its creator ' +

@@ -169,7 +169,6 @@ export const applicationRoutes: readonly Route[] = [
   route(applications, 'listApplications', {
     method: 'GET',
     path: '/api/v1/applications',
-    operationId: 'listApplications',
     summary: 'List the applications of the tenant, newest first',
     tags,
     exposure: 'public',
@@ -183,7 +182,6 @@ export const applicationRoutes: readonly Route[] = [
   route(applications, 'createApplication', {
     method: 'POST',
     path: '/api/v1/applications',
-    operationId: 'createApplication',
     summary: 'Create an application',
     description:
       'Needs a direct agent token of the tenant, or the token of an administrator in the console. The ' +
@@ -226,7 +224,6 @@ export const applicationRoutes: readonly Route[] = [
   route(applications, 'getApplication', {
     method: 'GET',
     path: '/api/v1/applications/{application_id}',
-    operationId: 'getApplication',
     summary: 'Read an application',
     tags,
     exposure: 'public',
@@ -244,7 +241,6 @@ export const applicationRoutes: readonly Route[] = [
   route(applications, 'replaceApplication', {
     method: 'PUT',
     path: '/api/v1/applications/{application_id}',
-    operationId: 'replaceApplication',
     summary: 'Replace an application',
     description:
       'A full replacement: absent members get their defaults. The response contains a client_secret ' +
@@ -276,7 +272,6 @@ export const applicationRoutes: readonly Route[] = [
   route(applications, 'deleteApplication', {
     method: 'DELETE',
     path: '/api/v1/applications/{application_id}',
-    operationId: 'deleteApplication',
     summary: 'Delete an application',
     description: 'The tokens of the application become invalid.',
     tags,
@@ -292,7 +287,6 @@ export const applicationRoutes: readonly Route[] = [
   route(applications, 'rotateApplicationSecret', {
     method: 'POST',
     path: '/api/v1/applications/{application_id}/rotate-secret',
-    operationId: 'rotateApplicationSecret',
     summary: 'Rotate the client secret of an application',
     description:
       'The previous secrets expire immediately, or after overlap_secs, so that instances of the ' +

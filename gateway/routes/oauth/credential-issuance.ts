@@ -224,7 +224,6 @@ export const credentialIssuanceRoutes: readonly Route[] = [
     ...wallet,
     method: 'GET',
     path: '/credential-offers/{offer_handle}/page',
-    operationId: 'showCredentialOffer',
     summary: 'Show a credential offer as a QR code',
     cors: 'configured',
     security: { scheme: 'browser' },
@@ -236,7 +235,6 @@ export const credentialIssuanceRoutes: readonly Route[] = [
   route(credentialIssuance, 'createCredentialNonce', {
     ...nonce,
     path: '/nonce',
-    operationId: 'createCredentialNonce',
     summary: 'Get a nonce for key proofs to the root issuer',
     message: () => ({ tenantSlug: null }),
   }),
@@ -251,7 +249,6 @@ export const credentialIssuanceRoutes: readonly Route[] = [
   route(credentialIssuance, 'requestCredential', {
     ...credential,
     path: '/credential',
-    operationId: 'requestCredential',
     summary: 'Request a credential of the root issuer',
     message: (request) => walletRequest(request, null),
   }),
@@ -266,7 +263,6 @@ export const credentialIssuanceRoutes: readonly Route[] = [
   route(credentialIssuance, 'notifyRootCredentialIssuer', {
     ...notification,
     path: '/notification',
-    operationId: 'notifyRootCredentialIssuer',
     summary: 'Report to the root issuer what became of credentials',
     message: (request) => walletRequest(request, null),
   }),
@@ -282,7 +278,6 @@ export const credentialIssuanceRoutes: readonly Route[] = [
     ...wallet,
     method: 'GET',
     path: '/credential-types/{credential_type}',
-    operationId: 'getCredentialTypeMetadata',
     summary: 'Type metadata of a credential (SD-JWT VC)',
     description: 'The document at the claim vct. The claim vct#integrity is its hash.',
     security: { scheme: 'anonymous' },

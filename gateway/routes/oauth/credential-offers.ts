@@ -116,7 +116,6 @@ export const credentialOfferRoutes: readonly Route[] = [
     ...facts,
     method: 'POST',
     path: OFFERS,
-    operationId: 'createCredentialOffer',
     summary: 'Offer a verifiable credential to a wallet',
     description:
       'OpenID4VCI. The tenant must issue credentials (credential_issuer_enabled). The offer and its code ' +
@@ -162,7 +161,6 @@ export const credentialOfferRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: OFFERS,
-    operationId: 'listCredentialOffers',
     summary: 'List the credential offers of the tenant, newest first',
     query: PageQuery,
     message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
@@ -174,7 +172,6 @@ export const credentialOfferRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: `${OFFERS}/{credential_offer_id}`,
-    operationId: 'getCredentialOffer',
     summary: 'Read a credential offer, without its secrets',
     params: OfferParams,
     message: (request) => ({
@@ -190,7 +187,6 @@ export const credentialOfferRoutes: readonly Route[] = [
     ...facts,
     method: 'DELETE',
     path: `${OFFERS}/{credential_offer_id}`,
-    operationId: 'deleteCredentialOffer',
     summary: 'Withdraw a credential offer',
     description:
       'Its code and the tokens from it request nothing any more. Issued credentials stay valid: revoke them.',
@@ -205,7 +201,6 @@ export const credentialOfferRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: ISSUED,
-    operationId: 'listIssuedCredentials',
     summary: 'List the issued credentials of the tenant, newest first',
     description: 'The claims of a credential are not stored. The cursor is issued_at and id.',
     query: PageQuery,
@@ -218,7 +213,6 @@ export const credentialOfferRoutes: readonly Route[] = [
     ...facts,
     method: 'POST',
     path: `${ISSUED}/{issued_credential_id}/revoke`,
-    operationId: 'revokeIssuedCredential',
     summary: 'Revoke an issued credential',
     description:
       'Its status becomes INVALID in the status list, and stays so. A repeated request changes nothing.',

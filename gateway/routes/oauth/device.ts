@@ -42,7 +42,6 @@ const DeviceResponse = z
 const start = route(backchannel, 'authorizeDevice', {
   method: 'POST',
   path: '/oauth/device/code',
-  operationId: 'authorizeDevice',
   summary: 'Start the device flow',
   description:
     'Returns a code for the user and one for polling POST /oauth/token with ' +
@@ -92,7 +91,6 @@ const show = route(backchannel, 'showDeviceVerification', {
   ...shared,
   method: 'GET',
   path: DEVICE_PAGE,
-  operationId: 'showDeviceVerification',
   summary: 'Page where a user connects a device',
   exposure: 'public',
   query: z.object({
@@ -112,7 +110,6 @@ const send = route(backchannel, 'verifyDevice', {
   ...shared,
   method: 'POST',
   path: DEVICE_PAGE,
-  operationId: 'verifyDevice',
   summary: 'Submit a device code, then approve or deny it',
   exposure: 'internal',
   body: pageForm({

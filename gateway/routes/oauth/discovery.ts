@@ -132,7 +132,6 @@ const issuerFacts = {
 const rootIssuer = route(discovery, 'getCredentialIssuerMetadata', {
   ...issuerFacts,
   path: '/.well-known/openid-credential-issuer',
-  operationId: 'getCredentialIssuerMetadata',
   summary: 'Credential issuer metadata',
   message: ({ headers }) => ({ tenantSlug: null, signed: prefersSigned(headers.accept) }),
 })

@@ -275,7 +275,6 @@ export const oauthRoutes: readonly Route[] = [
   route(tokens, 'issueToken', {
     method: 'POST',
     path: '/oauth/token',
-    operationId: 'issueToken',
     summary: 'Issue an access token',
     description:
       'Clients authenticate with client_secret_basic, client_secret_post or private_key_jwt. An agent ' +
@@ -312,7 +311,6 @@ export const oauthRoutes: readonly Route[] = [
   route(tokens, 'introspectToken', {
     method: 'POST',
     path: '/oauth/introspect',
-    operationId: 'introspectToken',
     summary: 'Introspect a token',
     description:
       'For confidential clients of the tenant, agents with private_key_jwt, and access tokens with ' +
@@ -333,7 +331,6 @@ export const oauthRoutes: readonly Route[] = [
   route(tokens, 'revokeToken', {
     method: 'POST',
     path: '/oauth/revoke',
-    operationId: 'revokeToken',
     summary: 'Revoke a token',
     description:
       'Revoking a refresh token revokes every token of its grant. Revoking an access token affects ' +

@@ -32,7 +32,6 @@ export const observedClientRoutes: readonly Route[] = [
   route(observedClients, 'listObservedClients', {
     method: 'GET',
     path: PATH,
-    operationId: 'listObservedClients',
     summary: 'List the clients that signed in by a metadata document, newest first',
     description:
       'A client whose client_id is an https URL needs no registration (Client ID Metadata ' +
@@ -56,7 +55,6 @@ export const observedClientRoutes: readonly Route[] = [
   route(observedClients, 'deleteObservedClient', {
     method: 'DELETE',
     path: `${PATH}/{id}`,
-    operationId: 'deleteObservedClient',
     summary: 'End all grants and tokens of a client that signed in by a metadata document',
     description:
       'Its tokens are refused within a second. The client may sign in again: `deny` of ' +

@@ -25,7 +25,6 @@ export const signingKeyRoutes: readonly Route[] = [
   route(signingKeys, 'rotateSigningKeys', {
     method: 'POST',
     path: '/api/v1/signing-keys/rotate',
-    operationId: 'rotateSigningKeys',
     summary: 'Rotate the signing keys',
     description:
       'Existing tokens stay valid: the JWK Set contains the retired key until the last of them has ' +

@@ -25,7 +25,6 @@ export const statusListRoutes: readonly Route[] = [
   route(statusLists, 'getStatusList', {
     ...facts,
     path: '/status-lists/{status_list_id}',
-    operationId: 'getStatusList',
     summary: 'Get a status list token',
     description:
       'A JWT of type statuslist+jwt with one bit per token: 0 is VALID, 1 is INVALID. The index of a ' +
@@ -64,7 +63,6 @@ export const statusListRoutes: readonly Route[] = [
   route(statusLists, 'listStatusLists', {
     ...facts,
     path: '/status-lists',
-    operationId: 'listStatusLists',
     summary: 'List the status lists of the issuer',
     description: 'The status list aggregation: all URLs, newest first, up to 10,000.',
     message: () => null,

@@ -117,7 +117,6 @@ export const userinfoRoutes: readonly Route[] = [
   route(authorization, 'pushAuthorizationRequest', {
     method: 'POST',
     path: '/oauth/par',
-    operationId: 'pushAuthorizationRequest',
     summary: 'Push an authorization request',
     description:
       'RFC 9126. The request_uri in the response is valid for 90 seconds. The authorization endpoint ' +
@@ -144,7 +143,6 @@ export const userinfoRoutes: readonly Route[] = [
   route(authorization, 'getUserinfo', {
     method: 'GET',
     path: '/userinfo',
-    operationId: 'getUserinfo',
     summary: 'Read the claims of the user',
     description:
       'For user access tokens with the scope openid, for this service or the audience of their client. The scope profile gives name, given_name, ' +

@@ -87,7 +87,6 @@ export const auditRoutes: readonly Route[] = [
   route(audit, 'listAuditEvents', {
     method: 'GET',
     path: PATH,
-    operationId: 'listAuditEvents',
     summary: 'List audit events of the tenant, newest first',
     description:
       'Filters are combined with AND. cursor_ts is the occurred_at of the last event seen.',
@@ -119,7 +118,6 @@ export const auditRoutes: readonly Route[] = [
   route(audit, 'exportAuditEvents', {
     method: 'GET',
     path: `${PATH}/export`,
-    operationId: 'exportAuditEvents',
     summary: 'Export audit events as JSON lines, in the order of the chain',
     description:
       'Input of `svc audit verify`. Link names the next range. The last line of one range ' +
@@ -143,7 +141,6 @@ export const auditRoutes: readonly Route[] = [
   route(audit, 'verifyAuditEvents', {
     method: 'GET',
     path: `${PATH}/verify`,
-    operationId: 'verifyAuditEvents',
     summary: 'Verify the audit chain of the tenant',
     description: `At most ${VERIFY_SIZE_MAX} events per call. next_after_sequence says where to continue.`,
     tags,

@@ -71,7 +71,6 @@ export const healthRoutes: readonly Route[] = [
   route(health, 'healthLive', {
     ...probe,
     path: '/health/live',
-    operationId: 'healthLive',
     summary: 'Liveness probe: the process runs',
     message: () => null,
     replies: { ok },
@@ -79,7 +78,6 @@ export const healthRoutes: readonly Route[] = [
   route(health, 'healthStartup', {
     ...probe,
     path: '/health/startup',
-    operationId: 'healthStartup',
     summary: 'Startup probe: migrations ran and signing keys are loaded',
     message: () => null,
     replies: { ok, starting: constant(503, status('starting'), { status: 'starting' }) },
@@ -87,7 +85,6 @@ export const healthRoutes: readonly Route[] = [
   route(health, 'healthReady', {
     ...probe,
     path: '/health/ready',
-    operationId: 'healthReady',
     summary: 'Readiness probe: requests can be served',
     message: () => null,
     replies: { ok, unavailable: constant(503, status('unavailable'), { status: 'unavailable' }) },
@@ -98,7 +95,6 @@ export const healthRoutes: readonly Route[] = [
     exposure: 'internal',
     security: { scheme: 'anonymous' },
     path: '/health/request',
-    operationId: 'healthRequest',
     summary: 'The request as the service sees it behind its proxies',
     description:
       'For `svc doctor`, which writes a ticket that is valid for one minute into the coordination backend and ' +
@@ -132,7 +128,6 @@ export const healthRoutes: readonly Route[] = [
   route(health, 'listDeploymentPlanes', {
     ...operators,
     path: '/api/v1/deployment/planes',
-    operationId: 'listDeploymentPlanes',
     summary: 'List the planes of the deployment',
     message: () => null,
     replies: {
@@ -144,7 +139,6 @@ export const healthRoutes: readonly Route[] = [
   route(health, 'listDeploymentActors', {
     ...operators,
     path: '/api/v1/deployment/actors',
-    operationId: 'listDeploymentActors',
     summary: 'List the actors of the process that answers, with their mailboxes',
     description:
       'Other processes of the deployment have their own actors. GET /metrics has the same figures over time.',

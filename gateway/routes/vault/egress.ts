@@ -198,7 +198,6 @@ export const egressRoutes: readonly Route[] = [
   route(egress, 'proxyRequest', {
     ...operation,
     path: PROXY,
-    operationId: 'proxyRequest',
     summary: 'Call an upstream with a granted credential',
     description:
       'Needs a delegated token. The proxy injects the credential; the response never contains it.',

@@ -69,7 +69,6 @@ export const sshCertificatesRoutes: readonly Route[] = [
   route(sshCertificates, 'signSshCertificate', {
     method: 'POST',
     path: '/api/v1/agents/delegations/ssh-sign',
-    operationId: 'signSshCertificate',
     summary: 'Get a short-lived SSH certificate',
     description:
       'Needs a direct agent token. The private key is not stored: only this response has it.',
@@ -115,7 +114,6 @@ export const sshCertificatesRoutes: readonly Route[] = [
   route(sshCertificates, 'revokeSshCertificate', {
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke-certificate`,
-    operationId: 'revokeSshCertificate',
     summary: 'Revoke an SSH certificate',
     description: "Needs vault:manage, or the token of the authority's owner if that is an agent.",
     tags: ['Vault'],
@@ -146,7 +144,6 @@ export const sshCertificatesRoutes: readonly Route[] = [
   route(sshCertificates, 'getSshRevocationList', {
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/krl`,
-    operationId: 'getSshRevocationList',
     summary: 'Read the revocation list of an SSH certificate authority',
     description:
       'An OpenSSH KRL for RevokedKeys of sshd. For a revoked authority it revokes all certificates.',

@@ -56,7 +56,6 @@ export const vaultRoutes: readonly Route[] = [
   route(vault, 'listVaultCredentials', {
     method: 'GET',
     path: CREDENTIALS,
-    operationId: 'listVaultCredentials',
     summary: 'List the credentials granted to the calling agent',
     description:
       'With a direct token with vault:manage: all credentials of the tenant, revoked ones included. ' +
@@ -82,7 +81,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'POST',
     path: CREDENTIALS,
-    operationId: 'createVaultCredential',
     summary: 'Create a credential',
     description: 'The caller becomes its owner. The response does not contain the secret.',
     idempotent: true,
@@ -119,7 +117,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}`,
-    operationId: 'getVaultCredential',
     summary: 'Read a credential, without its secret',
     params: CredentialPath,
     message: ({ params, principal }) => ({
@@ -132,7 +129,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'PATCH',
     path: `${CREDENTIALS}/{credential_id}`,
-    operationId: 'updateVaultCredential',
     summary: 'Change label, hosts or metadata of a credential',
     description:
       'Existing grants keep their hosts: more hosts do not widen them. Adding hosts, or source ' +
@@ -160,7 +156,6 @@ export const vaultRoutes: readonly Route[] = [
     security: { ...operators, direct: 'required' },
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/rotate`,
-    operationId: 'rotateVaultCredential',
     summary: 'Replace the secret of a credential as its owner',
     description: 'A person needs a sign-in with two factors within the last five minutes.',
     params: CredentialPath,
@@ -181,7 +176,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke`,
-    operationId: 'revokeVaultCredential',
     summary: 'Revoke a credential with its grants and leases',
     params: CredentialPath,
     message: one,
@@ -190,7 +184,6 @@ export const vaultRoutes: readonly Route[] = [
   route(vault, 'readVaultCredentialSecret', {
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/secret`,
-    operationId: 'readVaultCredentialSecret',
     summary: 'Read the secret of an exportable credential as its owner',
     description: 'A person needs a sign-in with two factors within the last five minutes.',
     tags: ['Vault'],
@@ -211,7 +204,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/grants`,
-    operationId: 'listVaultGrants',
     summary: 'List the grants of a credential, newest first',
     params: CredentialPath,
     query: PageQuery,
@@ -229,7 +221,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/grants`,
-    operationId: 'createVaultGrant',
     summary: 'Grant a credential that you own to an agent or a delegation',
     idempotent: true,
     params: CredentialPath,
@@ -265,7 +256,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'POST',
     path: '/api/v1/vault/grants/{grant_id}/revoke',
-    operationId: 'revokeVaultGrant',
     summary: 'Revoke a grant',
     params: GrantPath,
     message: (request) => ({
@@ -281,7 +271,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'GET',
     path: `${CREDENTIALS}/{credential_id}/leases`,
-    operationId: 'listVaultLeases',
     summary: 'List the leases of a credential, newest first',
     params: CredentialPath,
     query: PageQuery,
@@ -299,7 +288,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/leases`,
-    operationId: 'createVaultLease',
     summary: 'Lease a credential that you own to an agent, with a byte budget',
     idempotent: true,
     params: CredentialPath,
@@ -329,7 +317,6 @@ export const vaultRoutes: readonly Route[] = [
     ...operation,
     method: 'POST',
     path: '/api/v1/vault/leases/{lease_id}/revoke',
-    operationId: 'revokeVaultLease',
     summary: 'Revoke a lease',
     params: LeasePath,
     message: (request) => ({

@@ -29,14 +29,22 @@ const tags = ['Webhooks'] as const
 const named = z.object({ id: z.string().max(64) })
 const namedDelivery = z.object({ id: z.string().max(64), delivery_id: z.string().max(64) })
 const readers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['webhooks:read', 'webhooks:manage'],
+  tags,
+  exposure: 'public',
+  security: {
+    scheme: 'bearer',
+    controlPlaneTokens: 'operator',
+    scopes: ['webhooks:read', 'webhooks:manage'],
+  },
 } as const
 const managers = {
-  scheme: 'bearer',
-  controlPlaneTokens: 'operator',
-  scopes: ['webhooks:manage'],
+  tags,
+  exposure: 'public',
+  security: {
+    scheme: 'bearer',
+    controlPlaneTokens: 'operator',
+    scopes: ['webhooks:manage'],
+  },
 } as const
 const capabilities = ['webhooks'] as const
 
@@ -61,11 +69,8 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'listWebhooks', {
     method: 'GET',
     path: '/api/v1/webhooks',
-    operationId: 'listWebhooks',
     summary: 'List the subscriptions of the tenant, newest first',
-    tags,
-    exposure: 'public',
-    security: readers,
+    ...readers,
     capabilities,
     query: PageQuery,
     message: ({ query, principal }) => ({ tenantId: principal.tenantId, ...readPage(query) }),
@@ -76,11 +81,8 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'createWebhook', {
     method: 'POST',
     path: '/api/v1/webhooks',
-    operationId: 'createWebhook',
     summary: 'Create a webhook subscription',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     capabilities,
     idempotent: true,
     onceOnly: true,
@@ -111,11 +113,8 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'getWebhook', {
     method: 'GET',
     path: '/api/v1/webhooks/{id}',
-    operationId: 'getWebhook',
     summary: 'Read a subscription',
-    tags,
-    exposure: 'public',
-    security: readers,
+    ...readers,
     params: named,
     message: target,
     replies: { found: reply(200, WebhookRecord, ({ webhook }) => webhookRecord(webhook)), unknown },
@@ -123,14 +122,11 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'replaceWebhook', {
     method: 'PUT',
     path: '/api/v1/webhooks/{id}',
-    operationId: 'replaceWebhook',
     summary: 'Update a subscription',
     description:
       'An omitted description becomes empty, an omitted active true. The secret does not change. ' +
       'Deactivating a subscription cancels its pending deliveries.',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     params: named,
     body: json(ReplaceWebhook),
     message: (request) => ({ ...managed(request), draft: draftOf(request.body) }),
@@ -143,11 +139,8 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'deleteWebhook', {
     method: 'DELETE',
     path: '/api/v1/webhooks/{id}',
-    operationId: 'deleteWebhook',
     summary: 'Delete a subscription and cancel its pending deliveries',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     params: named,
     message: managed,
     replies: { removed: empty(204), unknown },
@@ -155,14 +148,11 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'testWebhook', {
     method: 'POST',
     path: '/api/v1/webhooks/{id}/test',
-    operationId: 'testWebhook',
     summary: 'Send a test delivery',
     description:
       'One attempt of an event `webhook.test` while the caller waits, even to an inactive ' +
       'subscription. The response is 200 with the delivery, whatever the receiver returned.',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     throttle: [
       { policy: 'default', by: 'caller' },
       {
@@ -191,11 +181,8 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'listWebhookDeliveries', {
     method: 'GET',
     path: '/api/v1/webhooks/{id}/deliveries',
-    operationId: 'listWebhookDeliveries',
     summary: 'List the deliveries of a subscription, newest first',
-    tags,
-    exposure: 'public',
-    security: readers,
+    ...readers,
     params: named,
     query: PageQuery.safeExtend({
       status: deliveryStatus.optional(),
@@ -215,16 +202,13 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'rotateWebhookSecret', {
     method: 'POST',
     path: '/api/v1/webhooks/{id}/rotate-secret',
-    operationId: 'rotateWebhookSecret',
     summary: 'Rotate the secret of a subscription',
     description:
       'The suite svc-webhook-v1 signs with the new secret from now on; `webhook-signature` carries ' +
       'signatures of both while they overlap. The secret that is in force already changes nothing but ' +
       'the end of the overlap, which it can bring nearer: a rotation to your own secret may be ' +
       'repeated when its answer was lost.',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     onceOnly: true,
     params: named,
     body: json(RotateSecret, { optional: true }),
@@ -259,11 +243,9 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'replayWebhookDelivery', {
     method: 'POST',
     path: '/api/v1/webhooks/{id}/deliveries/{delivery_id}/replay',
-    operationId: 'replayWebhookDelivery',
     summary: 'Replay a finished delivery under the same id',
-    tags,
+    ...managers,
     exposure: 'internal',
-    security: managers,
     params: namedDelivery,
     message: (request) => ({ ...target(request), deliveryId: request.params.delivery_id }),
     replies: {
@@ -275,15 +257,13 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'listEvents', {
     method: 'GET',
     path: '/api/v1/events',
-    operationId: 'listEvents',
     summary: 'List the events of the tenant in order, for receivers that poll',
     description:
       'For receivers that cannot accept requests. Without `after` the response is empty and `next_after` ' +
       'is the current position: call again with it. Events are stored for the retention period of ' +
       'deliveries. Each event is the envelope that subscriptions receive, with its number.',
-    tags,
+    ...readers,
     exposure: 'internal',
-    security: readers,
     query: eventsQuery('`next_after` of the last answer; 0 is the oldest event kept.'),
     message: ({ query, principal }) => ({
       tenantId: principal.tenantId,
@@ -301,14 +281,12 @@ export const webhookRoutes: readonly Route[] = [
   route(webhooks, 'recoverWebhookDeliveries', {
     method: 'POST',
     path: '/api/v1/webhooks/{id}/recover',
-    operationId: 'recoverWebhookDeliveries',
     summary: 'Recover failed and missed deliveries since a time',
     description:
       'Failed deliveries restart under their ids. Events that match the subscription and ' +
       'have no delivery get one. While `more` is true, call again.',
-    tags,
+    ...managers,
     exposure: 'internal',
-    security: managers,
     params: named,
     body: json(z.object({ since: z.iso.datetime() })),
     message: (request) => ({ ...target(request), since: new Date(request.body.since) }),

@@ -72,7 +72,6 @@ export const tenantAssetRoutes: readonly Route[] = [
     ...shared,
     method: 'GET',
     path: PATH,
-    operationId: 'listTenantAssets',
     summary: 'List the logo and the favicon of the tenant',
     message: ({ principal }) => ({ tenantId: principal.tenantId }),
     replies: {
@@ -84,7 +83,6 @@ export const tenantAssetRoutes: readonly Route[] = [
     ...shared,
     method: 'GET',
     path: ONE,
-    operationId: 'readTenantAsset',
     summary: 'Read the logo or the favicon of the tenant',
     params: Kind,
     message: ({ principal, params }) => ({ tenantId: principal.tenantId, kind: params.kind }),
@@ -97,7 +95,6 @@ export const tenantAssetRoutes: readonly Route[] = [
     ...shared,
     method: 'PUT',
     path: ONE,
-    operationId: 'uploadTenantAsset',
     summary: 'Upload the logo or the favicon of the tenant',
     description:
       'The body is a PNG, JPEG or WebP file of at most 512 KiB and 4,000,000 pixels. SVG is refused. The image is ' +
@@ -131,7 +128,6 @@ export const tenantAssetRoutes: readonly Route[] = [
     ...shared,
     method: 'DELETE',
     path: ONE,
-    operationId: 'deleteTenantAsset',
     summary: 'Remove the logo or the favicon from the pages of the tenant',
     description: 'The image is retired: its URL works for a year or longer.',
     params: Kind,
@@ -145,7 +141,6 @@ export const tenantAssetRoutes: readonly Route[] = [
   route(assetFiles, 'getAssetFile', {
     method: 'GET',
     path: '/assets/{tenant_id}/{file}',
-    operationId: 'getAssetFile',
     summary: 'The content of a logo or favicon',
     description: 'Only where the deployment keeps images in a folder and not in an object store.',
     tags: ['Hosted pages'],

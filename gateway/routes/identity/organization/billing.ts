@@ -114,7 +114,6 @@ export const billingRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: PLANS,
-    operationId: 'listBillingPlans',
     summary: 'List the plans of the deployment, newest first',
     capabilities: ['billing'],
     query: PageQuery,
@@ -127,7 +126,6 @@ export const billingRoutes: readonly Route[] = [
     ...facts,
     method: 'POST',
     path: PLANS,
-    operationId: 'createBillingPlan',
     summary: 'Create a plan',
     idempotent: true,
     body: json(PlanMembers),
@@ -151,7 +149,6 @@ export const billingRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: PLAN,
-    operationId: 'readBillingPlan',
     summary: 'Read a plan',
     params: PlanParams,
     message: ({ params }) => ({ planId: params.plan_id }),
@@ -161,7 +158,6 @@ export const billingRoutes: readonly Route[] = [
     ...facts,
     method: 'PUT',
     path: PLAN,
-    operationId: 'replaceBillingPlan',
     summary: 'Replace a plan',
     description: 'Absent ceilings are removed. Its organizations follow within a second.',
     params: PlanParams,
@@ -177,7 +173,6 @@ export const billingRoutes: readonly Route[] = [
     ...facts,
     method: 'DELETE',
     path: PLAN,
-    operationId: 'deleteBillingPlan',
     summary: 'Delete a plan that no organization has',
     params: PlanParams,
     message: (request) => ({ caller: callerOf(request), planId: request.params.plan_id }),
@@ -191,7 +186,6 @@ export const billingRoutes: readonly Route[] = [
     ...facts,
     method: 'GET',
     path: BILLING,
-    operationId: 'readOrganizationBilling',
     summary: 'Read the plan of an organization',
     params: OrganizationId,
     message: ({ params }) => ({ organizationId: params.organization_id }),
@@ -201,7 +195,6 @@ export const billingRoutes: readonly Route[] = [
     ...facts,
     method: 'PUT',
     path: BILLING,
-    operationId: 'assignOrganizationBilling',
     summary: 'Assign a plan to an organization, or suspend it for non-payment',
     description:
       'A feature that the plan does not include is 403 billing_feature_disabled at its operations with a token of a ' +
@@ -233,7 +226,6 @@ export const billingRoutes: readonly Route[] = [
     },
     method: 'GET',
     path: `${BILLING}/usage`,
-    operationId: 'readOrganizationUsage',
     summary: 'Read the plan of an organization, and what it used in a month',
     description:
       'For owners and admins, and for operators of the deployment (deployment:manage). Counted from the audit logs of ' +

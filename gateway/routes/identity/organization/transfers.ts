@@ -39,9 +39,13 @@ const readers = {
   organizationBound: 'accepted',
 } as const
 const managers = {
-  ...readers,
-  scopes: ['org:manage', 'deployment:manage'],
-  direct: 'required',
+  tags,
+  exposure: 'public',
+  security: {
+    ...readers,
+    scopes: ['org:manage', 'deployment:manage'],
+    direct: 'required',
+  },
 } as const
 
 const Policy = z
@@ -117,7 +121,6 @@ export const organizationTransferRoutes: readonly Route[] = [
   route(organizations, 'readOrganizationPolicy', {
     method: 'GET',
     path: `${ORGANIZATION}/policy`,
-    operationId: 'readOrganizationPolicy',
     summary: 'Read the limits of an organization, and how much of them is used',
     description: 'For owners and admins, and for operators of the deployment (deployment:manage).',
     tags,
@@ -130,14 +133,11 @@ export const organizationTransferRoutes: readonly Route[] = [
   route(organizations, 'updateOrganizationPolicy', {
     method: 'PATCH',
     path: `${ORGANIZATION}/policy`,
-    operationId: 'updateOrganizationPolicy',
     summary: 'Change the limits of an organization',
     description:
       'Owners may set limits up to the limits of the deployment. Operators of the deployment ' +
       '(deployment:manage) may set higher ones. A limit below the present number removes nothing.',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     params: OrganizationId,
     body: json(PolicyChange),
     message: (request) => ({
@@ -162,15 +162,12 @@ export const organizationTransferRoutes: readonly Route[] = [
   route(organizations, 'startTenantTransfer', {
     method: 'POST',
     path: '/api/v1/tenants/{tenant_id}/transfers',
-    operationId: 'startTenantTransfer',
     summary: 'Offer an environment to another organization',
     description:
       'For an owner of both organizations, with a token that names both. The environment moves when an owner of ' +
       'the other organization accepts, with its users, agents, applications and data. An environment has one open ' +
       'transfer at a time.',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     idempotent: true,
     params: TenantId,
     body: json(
@@ -201,12 +198,9 @@ export const organizationTransferRoutes: readonly Route[] = [
   route(organizations, 'listTenantTransfers', {
     method: 'GET',
     path: TRANSFERS,
-    operationId: 'listTenantTransfers',
     summary: 'List the transfers from and to an organization, newest first',
     description: 'For owners, and for operators of the deployment (deployment:manage).',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     params: OrganizationId,
     query: PageQuery,
     message: (request) => ({
@@ -221,14 +215,11 @@ export const organizationTransferRoutes: readonly Route[] = [
   route(organizations, 'acceptTenantTransfer', {
     method: 'POST',
     path: `${TRANSFER}/accept`,
-    operationId: 'acceptTenantTransfer',
     summary: 'Accept a transfer: the environment moves to the organization',
     description:
       'For owners of the receiving organization, once. Agents of the environment must log in again, because their ' +
       'roles come from the organization. Verified domains stay with the organization that verified them.',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     params: TransferParams,
     message: (request) => ({
       ...ofOrganization(request),
@@ -245,11 +236,8 @@ export const organizationTransferRoutes: readonly Route[] = [
   route(organizations, 'closeTenantTransfer', {
     method: 'DELETE',
     path: TRANSFER,
-    operationId: 'closeTenantTransfer',
     summary: 'Cancel a transfer of the organization, or decline one to it',
-    tags,
-    exposure: 'public',
-    security: managers,
+    ...managers,
     params: TransferParams,
     message: (request) => ({
       ...ofOrganization(request),
