@@ -5,7 +5,14 @@
 import type { KeyAlgorithm } from '../../actors/domain/signed-strings.js'
 import type { JoinedMember } from '../identity/organization-members.js'
 import { ending } from '../platform/ends/ending.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  execute,
+  firstRow,
+  firstValue,
+  isChanged,
+  type Transaction,
+} from '../platform/sql.js'
 
 /** An agent that a tenant may see. */
 export type VisibleAgent = {
@@ -108,21 +115,19 @@ export const deleteAgentSuspension = (tx: Transaction, tenantId: string, agentId
   })
 
 /** Replaces the stored scopes. @returns the previous ones, undefined for an unknown agent. */
-export async function setAgentScopes(
+export const setAgentScopes = (
   tx: Transaction,
   agentId: string,
   scopes: readonly string[],
   now: Date,
-): Promise<string[] | undefined> {
-  const { rows } = await tx.query<{ before: string[] }>({
+) =>
+  firstValue<string[]>(tx, {
     name: 'agent.set_scopes',
     text: `with before as (select id, scopes from agents where id = $1 for update)
            update agents a set scopes = $2, updated_at = $3 from before
            where a.id = before.id returning before.scopes as before`,
     values: [agentId, scopes, now],
   })
-  return rows[0]?.before
-}
 
 /** Deletes an agent with its keys, anchors and challenges. @returns its memberships, which end. */
 export const deleteAgentRows = (tx: Transaction, agentId: string) =>
@@ -190,28 +195,22 @@ export const findKeyStatuses = (tx: Transaction, agentId: string) =>
   })
 
 /** active -> deprecated. */
-export async function markKeyDeprecated(
+export const markKeyDeprecated = (
   tx: Transaction,
   agentId: string,
   fingerprint: string,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'agent_key.deprecate',
     text: `update agent_keys set status = 'deprecated', deprecated_at = $3
            where agent_id = $1 and fingerprint = $2 and status = 'active'`,
     values: [agentId, fingerprint, now],
   })
-}
 
 /** active or deprecated -> revoked, with its anchors. */
-export async function markKeyRevoked(
-  tx: Transaction,
-  agentId: string,
-  fingerprint: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const markKeyRevoked = (tx: Transaction, agentId: string, fingerprint: string, now: Date) =>
+  execute(tx, {
     name: 'agent_key.revoke',
     text: `with anchors as (
              update agent_anchors set status = 'revoked', revoked_at = $3
@@ -220,4 +219,3 @@ export async function markKeyRevoked(
            where agent_id = $1 and fingerprint = $2 and status <> 'revoked'`,
     values: [agentId, fingerprint, now],
   })
-}

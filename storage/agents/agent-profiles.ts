@@ -1,6 +1,6 @@
 /** What agents publish about themselves as clients of other services: their documents. */
 import { agentInForce } from '../platform/in-force.js'
-import { firstRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, type Transaction } from '../platform/sql.js'
 
 export type PublishedAgent<Profile> = {
   readonly id: string
@@ -40,15 +40,9 @@ export const findAgentProfile = <Profile>(
   })
 
 /** Replaces the profile. The agent may work with a token of a tenant that is not its home, so it crosses tenants. */
-export async function replaceAgentProfile(
-  tx: Transaction,
-  agentId: string,
-  profile: object,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const replaceAgentProfile = (tx: Transaction, agentId: string, profile: object, now: Date) =>
+  execute(tx, {
     name: 'agent.replace_profile',
     text: 'update agents set profile = $2, updated_at = $3 where id = $1',
     values: [agentId, JSON.stringify(profile), now],
   })
-}

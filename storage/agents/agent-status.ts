@@ -1,30 +1,22 @@
 /** Sessions of agents and their scopes. All statements cross tenants. */
-import { changedRows, type Transaction } from '../platform/sql.js'
+import { changedRows, firstValue, type Transaction } from '../platform/sql.js'
 
 /** The key of a session's login; undefined for an ended session. */
-export async function findSessionKey(
-  tx: Transaction,
-  tenantId: string,
-  sessionId: string,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ fingerprint: string | null }>({
+export const findSessionKey = async (tx: Transaction, tenantId: string, sessionId: string) =>
+  (await firstValue<string | null>(tx, {
     name: 'session.key',
     text: `select key_fingerprint as fingerprint from sessions
            where tenant_id = $1 and id = $2 and ended_at is null`,
     values: [tenantId, sessionId],
-  })
-  return rows[0]?.fingerprint ?? undefined
-}
+  })) ?? undefined
 
 /** The scopes stored with an agent. */
-export async function findGrantedScopes(tx: Transaction, agentId: string): Promise<string[]> {
-  const { rows } = await tx.query<{ scopes: string[] }>({
+export const findGrantedScopes = async (tx: Transaction, agentId: string) =>
+  (await firstValue<string[]>(tx, {
     name: 'agent.granted',
     text: 'select scopes from agents where id = $1',
     values: [agentId],
-  })
-  return rows[0]?.scopes ?? []
-}
+  })) ?? []
 
 export type SessionsToEnd = {
   readonly agentId: string

@@ -3,7 +3,7 @@ import { insertChainAnchor, type OnChainAgent, onChainName } from './chain-ancho
 import { UNHURRIED } from '../platform/durability.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import type { KeyAlgorithm } from '../../actors/domain/signed-strings.js'
-import { isChanged, type Database, LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { type Database, execute, isChanged, LOOKED_UP, type Transaction } from '../platform/sql.js'
 
 /** A DID derived from the key, a DID of a document on the web that lists the key, or an agent of a registry on a chain. */
 export type AnchorType = 'did_key' | 'did_web' | 'erc8004'
@@ -109,18 +109,17 @@ export const anchorKnown = (tx: Transaction, tenantId: string, type: AnchorType,
   })
 
 /** active -> revoked. The row stays, so that no other agent can register the DID. */
-export async function markAnchorRevoked(
+export const markAnchorRevoked = (
   tx: Transaction,
   { tenantId, type, value }: { tenantId: string; type: AnchorType; value: string },
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'agent_anchor.revoke',
     text: `update agent_anchors set status = 'revoked', revoked_at = $4
            where tenant_id = $1 and type = $2 and value = $3 and status = 'active'`,
     values: [tenantId, type, value, now],
   })
-}
 
 /** True if the key is registered in the tenant, in any status. */
 export const fingerprintKnown = (tx: Transaction, tenantId: string, fingerprint: string) =>

@@ -1,6 +1,16 @@
 /** Delegations: the authority of agents to act for people. */
 import { ending } from '../platform/ends/ending.js'
-import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  firstRow,
+  firstValue,
+  isChanged,
+  onlyValue,
+  type Transaction,
+} from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type DelegationRow = {
   readonly tenantId: string
@@ -22,16 +32,15 @@ export type DelegationRow = {
   readonly revokedReason: string | null
 }
 
-const COLUMNS = `tenant_id as "tenantId", id, agent_id as "agentId", agent_name as "agentName",
-  subject, organization_id as "organizationId", scopes, audience, level, amr,
-  auth_time as "authTime", created_at as "createdAt", expires_at as "expiresAt",
-  revoked_at as "revokedAt", revoked_reason as "revokedReason"`
+const COLUMNS =
+  columnsOf(`tenant_id id agent_id agent_name subject organization_id scopes audience level amr
+  auth_time created_at expires_at revoked_at revoked_reason`)
 
-export async function insertDelegation(
+export const insertDelegation = (
   tx: Transaction,
   d: Omit<DelegationRow, 'revokedAt' | 'revokedReason'>,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'delegation.insert',
     text: `insert into delegations (tenant_id, id, agent_id, agent_name, subject, organization_id,
              scopes, audience, level, amr, auth_time, created_at, expires_at)
@@ -52,7 +61,6 @@ export async function insertDelegation(
       d.expiresAt,
     ],
   })
-}
 
 /** Filter of delegations; null matches all. */
 export type DelegationsOf = { readonly agentId: string | null; readonly subject: string | null }
@@ -119,36 +127,22 @@ export async function lastUsesOfDelegations(
 }
 
 /** True if the delegation is active. */
-export async function isDelegationActive(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ active: boolean }>({
+export const isDelegationActive = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  onlyValue<boolean>(tx, {
     name: 'delegation.is_active',
     text: `select exists (select from delegations where tenant_id = $1 and id = $2
              and revoked_at is null and expires_at > $3) as active`,
     values: [tenantId, id, now],
   })
-  return rows[0]!.active
-}
 
 /** True if the delegation has expired without being revoked. */
-export async function isDelegationExpired(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ expired: boolean }>({
+export const isDelegationExpired = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  onlyValue<boolean>(tx, {
     name: 'delegation.is_expired',
     text: `select exists (select from delegations where tenant_id = $1 and id = $2
              and revoked_at is null and expires_at <= $3) as expired`,
     values: [tenantId, id, now],
   })
-  return rows[0]!.expired
-}
 
 export type Redemption = {
   readonly tenantId: string
@@ -275,15 +269,13 @@ export const removeEndedDelegations = (tx: Transaction, before: Date, limit: num
   })
 
 /** When a person last approved a delegation to an agent; null when there is no record. */
-export async function lastDelegated(
+export const lastDelegated = async (
   tx: Transaction,
   of: { readonly tenantId: string; readonly agentId: string; readonly subject: string },
-): Promise<Date | null> {
-  const { rows } = await tx.query<{ at: Date | null }>({
+) =>
+  (await firstValue<Date | null>(tx, {
     name: 'delegation.last_of_agent',
     text: `select max(created_at) as at from delegations
            where tenant_id = $1 and subject = $2 and agent_id = $3`,
     values: [of.tenantId, of.subject, of.agentId],
-  })
-  return rows[0]?.at ?? null
-}
+  })) ?? null

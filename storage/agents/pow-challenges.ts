@@ -9,7 +9,8 @@ import type { KeyAlgorithm } from '../../actors/domain/signed-strings.js'
 import { type AnchorType, type NewAgent, type Registered, insertAgent } from './agents.js'
 import { onChainAgent, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
-import { changedRows, isChanged, LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { changedRows, execute, isChanged, LOOKED_UP, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type PowChallengeRow = {
   id: string
@@ -102,10 +103,8 @@ export async function findPowChallenge(
   }
   const { rows } = await tx.query<Stored>({
     name: 'pow_challenge.find',
-    text: `select id, tenant_id as "tenantId", kind, status, challenge_token as "challengeToken",
-             difficulty_bits as "difficultyBits", min_duration_secs as "minDurationSecs", name, did,
-             anchor_type as "anchorType", chain_anchor as "chainAnchor", chain_block as "chainBlock",
-             key_algorithm as "keyAlgorithm", public_key as "publicKey", fingerprint,
+    text: `select ${columnsOf(`id tenant_id kind status challenge_token difficulty_bits min_duration_secs name did
+             anchor_type chain_anchor chain_block key_algorithm public_key fingerprint`)},
              floor(extract(epoch from clock.now - created_at) * 1000)::float8 as "ageMs",
              expires_at <= clock.now as outlived
            from pow_challenges, (select clock_timestamp() as now) clock
@@ -121,15 +120,14 @@ export async function findPowChallenge(
 }
 
 /** Counts an invalid proof; the challenge expires at the limit. */
-export async function countInvalidProof(tx: Transaction, id: string, max: number): Promise<void> {
-  await tx.query({
+export const countInvalidProof = (tx: Transaction, id: string, max: number) =>
+  execute(tx, {
     name: 'pow_challenge.count_invalid',
     text: `update pow_challenges set invalid_proofs = invalid_proofs + 1,
              status = case when invalid_proofs + 1 >= $2 then 'expired' else status end
            where id = $1 and status = 'issued'`,
     values: [id, max],
   })
-}
 
 /** `closed`: consumed already or expired. Only `registered` changes anything. */
 export type Redemption = Registered | 'closed'

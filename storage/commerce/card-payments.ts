@@ -6,9 +6,11 @@ import { columnsOf } from '../platform/portable/tenant-rows.js'
 import {
   allRows,
   changedRows,
+  execute,
   firstRow,
   isChanged,
   onlyRow,
+  onlyValue,
   type Transaction,
 } from '../platform/sql.js'
 
@@ -76,19 +78,18 @@ export const nameCardPayment = (
   })
 
 /** Stores the payment that the buyer made on the provider's page. */
-export async function noteCheckoutPayment(
+export const noteCheckoutPayment = (
   tx: Transaction,
   tenantId: string,
   chargeId: string,
   paymentId: string,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'card_payment.paid',
     text: `update card_payments set payment_id = $3
            where tenant_id = $1 and charge_id = $2 and payment_id is null and not abandoned`,
     values: [tenantId, chargeId, paymentId],
   })
-}
 
 /**
  * Refuses a payment permanently while it has no provider id.
@@ -111,31 +112,25 @@ export const abandonCardPayment = (
   })
 
 /** Counts a server error of the provider. The next call uses another idempotency key. */
-export async function noteFailedCall(
+export const noteFailedCall = (
   tx: Transaction,
   { tenantId, chargeId, failedCalls }: CardPaymentRow,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'card_payment.failed_call',
     text: `update card_payments set failed_calls = failed_calls + 1
            where tenant_id = $1 and charge_id = $2 and failed_calls = $3`,
     values: [tenantId, chargeId, failedCalls],
   })
-}
 
 /** Counts a look-up without an outcome. */
-export async function noteLookUp(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-): Promise<void> {
-  await tx.query({
+export const noteLookUp = (tx: Transaction, tenantId: string, chargeId: string) =>
+  execute(tx, {
     name: 'card_payment.looked_up',
     text: `update card_payments set look_ups = look_ups + 1
            where tenant_id = $1 and charge_id = $2`,
     values: [tenantId, chargeId],
   })
-}
 
 /** Lets one of several waiting callers look the payment up. @returns true for that caller. */
 export const claimLookUp = (
@@ -168,11 +163,11 @@ export type CardEventRow = {
  * provider does not name a tenant.
  * @returns true if the webhook is new.
  */
-export async function storeCardEvent(
+export const storeCardEvent = (
   tx: Transaction,
   { id, type, about, objectId, paymentId, receivedAt }: CardEventRow,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ fresh: boolean }>({
+) =>
+  onlyValue<boolean>(tx, {
     name: 'card_event.receive',
     text: `with fresh as (
              insert into card_events (id, type, about, object_id, payment_id, received_at, due_at)
@@ -194,8 +189,6 @@ export async function storeCardEvent(
            select exists (select from fresh) as fresh`,
     values: [id, type, about, objectId, paymentId, receivedAt],
   })
-  return rows[0]!.fresh
-}
 
 /** Leases webhooks to a worker until `leasedUntil`. Concurrent workers skip them. */
 export const claimCardEvents = (tx: Transaction, now: Date, leasedUntil: Date, limit: number) =>
@@ -209,13 +202,12 @@ export const claimCardEvents = (tx: Transaction, now: Date, leasedUntil: Date, l
     values: [now, leasedUntil, limit],
   })
 
-export async function finishCardEvent(tx: Transaction, id: string): Promise<void> {
-  await tx.query({
+export const finishCardEvent = (tx: Transaction, id: string) =>
+  execute(tx, {
     name: 'card_event.finish',
     text: 'update card_events set due_at = null where id = $1',
     values: [id],
   })
-}
 
 /** Deletes processed webhooks received before `before`, up to `limit`. @returns how many. */
 export const sweepCardEvents = (tx: Transaction, before: Date, limit: number) =>

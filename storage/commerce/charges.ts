@@ -4,7 +4,7 @@
  * transition wins, the function returns undefined.
  */
 import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
-import { firstRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, firstValue, type Transaction } from '../platform/sql.js'
 import { claims } from './due-rows.js'
 
 export type ChargeStatus = 'pending' | 'succeeded' | 'failed' | 'refunded'
@@ -177,7 +177,7 @@ export const claimCharges = claims<ChargeRow>('charge', 'charges', 'c', COLUMNS)
  * Sets when the provider of a pending charge is asked again, or null for never. A due time in the
  * past is kept: a webhook has requested a look-up since.
  */
-export async function remindOfCharge(
+export const remindOfCharge = (
   tx: Transaction,
   reminder: {
     readonly tenantId: string
@@ -185,24 +185,18 @@ export async function remindOfCharge(
     readonly dueAt: Date | null
     readonly now: Date
   },
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'charge.remind',
     text: `update charges set due_at = $3
            where tenant_id = $1 and id = $2 and status = 'pending'
              and (due_at is null or due_at > $4)`,
     values: [reminder.tenantId, reminder.chargeId, reminder.dueAt, reminder.now],
   })
-}
 
 /** True if the session of a pending charge has expired, or its subscription has ended. */
-export async function isAbandoned(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-  now: Date,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ abandoned: boolean }>({
+export const isAbandoned = async (tx: Transaction, tenantId: string, chargeId: string, now: Date) =>
+  (await firstValue<boolean>(tx, {
     name: 'charge.is_abandoned',
     text: `select coalesce(s.expires_at <= $3, false) or coalesce(u.status = 'canceled', false)
              as abandoned
@@ -211,28 +205,25 @@ export async function isAbandoned(
            left join subscriptions u on u.tenant_id = c.tenant_id and u.id = c.subscription_id
            where c.tenant_id = $1 and c.id = $2`,
     values: [tenantId, chargeId, now],
-  })
-  return rows[0]?.abandoned ?? false
-}
+  })) ?? false
 
 /**
  * Makes the unanswered payments of a subscription due, so that a worker asks providers for their
  * outcome. x402 payments have their own worker.
  */
-export async function concludeChargesOf(
+export const concludeChargesOf = (
   tx: Transaction,
   tenantId: string,
   subscriptionId: string,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'charge.conclude_of_subscription',
     text: `update charges set due_at = $3, updated_at = $3
            where tenant_id = $1 and subscription_id = $2 and status = 'pending'
              and rail is not null and rail <> 'x402'`,
     values: [tenantId, subscriptionId, now],
   })
-}
 
 /** The pending or paid charge of a subscription period. */
 export const findPeriodCharge = (
@@ -250,26 +241,24 @@ export const findPeriodCharge = (
   })
 
 /** Adds the amount that a lost dispute took back. */
-export async function reverseCharge(
+export const reverseCharge = (
   tx: Transaction,
   tenantId: string,
   id: string,
   byMinor: number,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'charge.reverse',
     text: `update charges set reversed_amount_minor = reversed_amount_minor + $3, updated_at = $4
            where tenant_id = $1 and id = $2`,
     values: [tenantId, id, byMinor, now],
   })
-}
 
 /** Locks a charge until the end of the transaction. */
-export async function lockCharge(tx: Transaction, tenantId: string, id: string): Promise<void> {
-  await tx.query({
+export const lockCharge = (tx: Transaction, tenantId: string, id: string) =>
+  execute(tx, {
     name: 'charge.lock',
     text: 'select 1 from charges where tenant_id = $1 and id = $2 for no key update',
     values: [tenantId, id],
   })
-}

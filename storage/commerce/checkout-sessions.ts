@@ -3,7 +3,14 @@
  * expired. The token of the page is stored as a hash.
  */
 import { columnsOf } from '../platform/portable/tenant-rows.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  allValues,
+  execute,
+  firstRow,
+  isChanged,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type CheckoutStatus = 'open' | 'paying' | 'completed' | 'expired' | 'canceled'
 
@@ -22,11 +29,11 @@ const COLUMNS = columnsOf(
   'id tenant_id charge_id status success_url cancel_url expires_at created_at',
 )
 
-export async function insertCheckoutSession(
+export const insertCheckoutSession = (
   tx: Transaction,
   row: Omit<CheckoutSessionRow, 'status'> & { readonly tokenSha256: Uint8Array },
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'checkout_session.insert',
     text: `insert into checkout_sessions (tenant_id, id, token_sha256, charge_id, success_url,
              cancel_url, expires_at, created_at)
@@ -42,7 +49,6 @@ export async function insertCheckoutSession(
       row.createdAt,
     ],
   })
-}
 
 /** Finds a session by the hash of its token. Crosses tenants: buyers do not name one. */
 export const findCheckoutSession = (tx: Transaction, tokenSha256: Uint8Array) =>
@@ -61,13 +67,12 @@ export const findCheckoutSessionById = (tx: Transaction, id: string) =>
   })
 
 /** Locks a session until the end of the transaction. */
-export async function lockCheckout(tx: Transaction, tenantId: string, id: string): Promise<void> {
-  await tx.query({
+export const lockCheckout = (tx: Transaction, tenantId: string, id: string) =>
+  execute(tx, {
     name: 'checkout_session.lock',
     text: `select 1 from checkout_sessions where tenant_id = $1 and id = $2 for no key update`,
     values: [tenantId, id],
   })
-}
 
 /**
  * Locks a payable session until the end of the transaction.
@@ -83,13 +88,8 @@ export const lockOpenCheckout = (tx: Transaction, tenantId: string, id: string, 
   })
 
 /** paying -> open: no money was taken, and the charge can be paid in another way. */
-export async function reopenCheckout(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const reopenCheckout = (tx: Transaction, tenantId: string, chargeId: string, now: Date) =>
+  execute(tx, {
     name: 'checkout_session.reopen',
     text: `with reopened as (
              update checkout_sessions set status = 'open'
@@ -102,7 +102,6 @@ export async function reopenCheckout(
              and c.status = 'pending'`,
     values: [tenantId, chargeId, now],
   })
-}
 
 /**
  * open -> paying, with the chosen provider. One of several concurrent attempts wins.
@@ -142,29 +141,20 @@ export const beginPaying = (
   })
 
 /** paying -> completed, in the transaction that ends the charge. */
-export async function completeCheckout(
-  tx: Transaction,
-  tenantId: string,
-  chargeId: string,
-): Promise<void> {
-  await tx.query({
+export const completeCheckout = (tx: Transaction, tenantId: string, chargeId: string) =>
+  execute(tx, {
     name: 'checkout_session.complete',
     text: `update checkout_sessions set status = 'completed'
            where tenant_id = $1 and charge_id = $2 and status in ('open', 'paying')`,
     values: [tenantId, chargeId],
   })
-}
 
 /**
  * open -> expired for the sessions of an ending subscription.
  * @returns the charges of the closed sessions.
  */
-export async function closeCheckoutsOf(
-  tx: Transaction,
-  tenantId: string,
-  subscriptionId: string,
-): Promise<string[]> {
-  const { rows } = await tx.query<{ chargeId: string }>({
+export const closeCheckoutsOf = (tx: Transaction, tenantId: string, subscriptionId: string) =>
+  allValues<string>(tx, {
     name: 'checkout_session.close_of_subscription',
     text: `update checkout_sessions s set status = 'expired' from charges c
            where c.tenant_id = $1 and c.subscription_id = $2 and c.status = 'pending'
@@ -172,8 +162,6 @@ export async function closeCheckoutsOf(
            returning s.charge_id as "chargeId"`,
     values: [tenantId, subscriptionId],
   })
-  return rows.map(({ chargeId }) => chargeId)
-}
 
 /**
  * Marks sessions expired that ran out unpaid. Concurrent workers skip each other's rows. Crosses

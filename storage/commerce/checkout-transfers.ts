@@ -3,7 +3,14 @@
  * -> void. Each transition is one conditional statement.
  */
 import { columnsOf } from '../platform/portable/tenant-rows.js'
-import { allRows, changedRows, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  firstValue,
+  isChanged,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type TransferState = 'awaited' | 'arrived' | 'booked' | 'surplus' | 'void'
 
@@ -143,30 +150,19 @@ export const voidTransfers = (tx: Transaction, now: Date, limit: number) =>
   })
 
 /** The last scanned block of a chain. Undefined before the first scan. */
-export async function findChainCursor(
-  tx: Transaction,
-  network: string,
-): Promise<number | undefined> {
-  const { rows } = await tx.query<{ block: number }>({
+export const findChainCursor = (tx: Transaction, network: string) =>
+  firstValue<number>(tx, {
     name: 'chain_cursor.find',
     text: 'select block from chain_cursors where network = $1',
     values: [network],
   })
-  return rows[0]?.block
-}
 
 /** Moves the cursor forward only: of two concurrent scans, the further one counts. */
-export async function moveChainCursor(
-  tx: Transaction,
-  network: string,
-  block: number,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const moveChainCursor = (tx: Transaction, network: string, block: number, now: Date) =>
+  execute(tx, {
     name: 'chain_cursor.move',
     text: `insert into chain_cursors as c (network, block, updated_at) values ($1, $2, $3)
            on conflict (network) do update
              set block = greatest(c.block, excluded.block), updated_at = excluded.updated_at`,
     values: [network, block, now],
   })
-}

@@ -3,7 +3,7 @@
  * zero, which the database checks with the posting and again at commit. Entries are numbered per tenant and currency in commit
  * order, without gaps.
  */
-import { allRows, type Transaction } from '../platform/sql.js'
+import { allRows, execute, onlyValue, type Transaction } from '../platform/sql.js'
 
 /**
  * `clearing` is owed by a payment provider. The other accounts are the merchant's: `pending` (on
@@ -95,21 +95,19 @@ export const BOOK_MINOR_MAX = 8_000_000_000_000_000
  * True if the accounts of a payment provider have room for the amount. Checked before the provider
  * is called: money that was taken must be booked.
  */
-export async function roomInBooks(
+export const roomInBooks = (
   tx: Transaction,
   tenantId: string,
   currency: string,
   rail: string,
   amountMinor: number,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ room: boolean }>({
+) =>
+  onlyValue<boolean>(tx, {
     name: 'ledger.room',
     text: `select coalesce(max(abs(balance_minor)), 0) + $4::bigint <= $5::bigint as room
            from ledger_accounts where tenant_id = $1 and currency = $2 and rail = $3`,
     values: [tenantId, currency, rail, amountMinor, BOOK_MINOR_MAX],
   })
-  return rows[0]!.room
-}
 
 export type LedgerBalance = {
   currency: string
@@ -128,13 +126,12 @@ export const balanceRows = (tx: Transaction, tenantId: string) =>
   })
 
 /** Locks the book of a currency until the end of the transaction. Concurrent entries wait. */
-export async function lockBook(tx: Transaction, tenantId: string, currency: string): Promise<void> {
-  await tx.query({
+export const lockBook = (tx: Transaction, tenantId: string, currency: string) =>
+  execute(tx, {
     name: 'ledger.lock_book',
     text: `select 1 from ledger_books where tenant_id = $1 and currency = $2 for no key update`,
     values: [tenantId, currency],
   })
-}
 
 /**
  * The amount that a payout can send: everything booked at the provider, minus pending refunds.

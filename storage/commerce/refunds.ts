@@ -5,7 +5,7 @@
 import { lockCharge } from './charges.js'
 import { lockBook } from './ledger.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { claims } from './due-rows.js'
 
 export type RefundRow = {
@@ -125,7 +125,7 @@ export const refundsOf = (tx: Transaction, tenantId: string, chargeId: string) =
     values: [tenantId, chargeId],
   })
 
-export async function insertRefund(
+export const insertRefund = (
   tx: Transaction,
   row: Pick<
     RefundRow,
@@ -141,8 +141,8 @@ export async function insertRefund(
     /** Null unless the refund is pending. */
     readonly dueAt: Date | null
   },
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'refund.insert',
     text: `insert into refunds (tenant_id, id, charge_id, amount_minor, reason, due_at, created_at,
              updated_at, status, external_reference)
@@ -159,7 +159,6 @@ export async function insertRefund(
       row.externalReference,
     ],
   })
-}
 
 export const findRefund = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<RefundRow>(tx, {

@@ -2,7 +2,7 @@
  * The books of the sandbox provider, which stand for the data of a card processor. The first answer
  * to a request id is final.
  */
-import type { Transaction } from '../platform/sql.js'
+import { execute, firstValue, type Transaction } from '../platform/sql.js'
 
 export type SandboxQuestion = {
   readonly tenantId: string
@@ -36,43 +36,30 @@ export async function answerOnce(tx: Transaction, question: SandboxQuestion): Pr
 
 export type SandboxConsent = 'succeed' | 'decline'
 
-export async function insertMandate(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const insertMandate = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  execute(tx, {
     name: 'sandbox.mandate_insert',
     text: `insert into sandbox_mandates (tenant_id, id, outcome, created_at)
            values ($1, $2, 'succeed', $3) on conflict do nothing`,
     values: [tenantId, id, now],
   })
-}
 
-export async function mandateOutcome(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<SandboxConsent | undefined> {
-  const { rows } = await tx.query<{ outcome: SandboxConsent }>({
+export const mandateOutcome = (tx: Transaction, tenantId: string, id: string) =>
+  firstValue<SandboxConsent>(tx, {
     name: 'sandbox.mandate',
     text: 'select outcome from sandbox_mandates where tenant_id = $1 and id = $2',
     values: [tenantId, id],
   })
-  return rows[0]?.outcome
-}
 
 /** Sets the outcome of future payments under a mandate. */
-export async function changeMandate(
+export const changeMandate = (
   tx: Transaction,
   tenantId: string,
   id: string,
   outcome: SandboxConsent,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'sandbox.mandate_change',
     text: 'update sandbox_mandates set outcome = $3 where tenant_id = $1 and id = $2',
     values: [tenantId, id, outcome],
   })
-}

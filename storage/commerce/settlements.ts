@@ -1,6 +1,6 @@
 /** Settlements: the way of a charge's money to its merchant. created -> held <-> released. */
 import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
-import { firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
 import { claims } from './due-rows.js'
 
 export type SettlementStatus = 'created' | 'held' | 'released'
@@ -79,20 +79,19 @@ export const moveSettlement = (tx: Transaction, step: SettlementStep) =>
   })
 
 /** Subtracts a refund or a lost dispute. Lock the settlement first. */
-export async function reduceSettlement(
+export const reduceSettlement = (
   tx: Transaction,
   tenantId: string,
   id: string,
   byMinor: number,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'settlement.reduce',
     text: `update settlements set amount_minor = amount_minor - $3, updated_at = $4
            where tenant_id = $1 and id = $2`,
     values: [tenantId, id, byMinor, now],
   })
-}
 
 /** Leases what is due: settlements that move on. */
 export const claimSettlements = claims<SettlementRow>('settlement', 'settlements', 's', COLUMNS)

@@ -2,7 +2,7 @@
 import { tenantInForce } from '../platform/in-force.js'
 import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
 import type { Interval } from './products.js'
-import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { claims } from './due-rows.js'
 
 export type SubscriptionStatus = 'incomplete' | 'active' | 'past_due' | 'canceled'
@@ -50,7 +50,7 @@ export const subscriptionRows = tenantRows<SubscriptionRow>(
   COLUMNS,
 )
 
-export async function insertSubscription(
+export const insertSubscription = (
   tx: Transaction,
   row: Pick<
     SubscriptionRow,
@@ -68,8 +68,8 @@ export async function insertSubscription(
     | 'metadata'
     | 'createdAt'
   >,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'subscription.insert',
     text: `insert into subscriptions (tenant_id, id, product_id, price_id, amount_minor, currency,
              recurring_interval, recurring_interval_count, customer_email, buyer_country,
@@ -91,7 +91,6 @@ export async function insertSubscription(
       row.createdAt,
     ],
   })
-}
 
 /** Locks a subscription until the end of the transaction. */
 export const lockSubscription = (tx: Transaction, tenantId: string, id: string) =>
@@ -178,19 +177,13 @@ export const cancelAtPeriodEnd = (tx: Transaction, tenantId: string, id: string,
   })
 
 /** Postpones a subscription: another event makes it due. */
-export async function parkSubscription(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  dueAt: Date,
-): Promise<void> {
-  await tx.query({
+export const parkSubscription = (tx: Transaction, tenantId: string, id: string, dueAt: Date) =>
+  execute(tx, {
     name: 'subscription.park',
     text: `update subscriptions set due_at = $3
            where tenant_id = $1 and id = $2 and status in ('active', 'past_due')`,
     values: [tenantId, id, dueAt],
   })
-}
 
 /** Makes the next renewal due now. For sandboxes. */
 export const renewNow = (tx: Transaction, tenantId: string, id: string, now: Date) =>

@@ -1,6 +1,6 @@
 /** What wallets have signed, and what of it counts against their budgets. */
 import { columnsOf } from '../platform/portable/tenant-rows.js'
-import { allRows, changedRows, type Transaction } from '../platform/sql.js'
+import { allRows, changedRows, firstValue, type Transaction } from '../platform/sql.js'
 
 export type SignatureKind = 'x402_payment' | 'transaction'
 
@@ -93,7 +93,7 @@ export async function reserveSignature(
  * The time at which at least `amount` of what counts now has left the window of a budget. Null when that much does
  * not count.
  */
-export async function budgetFreedAt(
+export const budgetFreedAt = async (
   tx: Transaction,
   budget: {
     readonly tenantId: string
@@ -104,8 +104,8 @@ export async function budgetFreedAt(
   },
   amount: string,
   now: Date,
-): Promise<Date | null> {
-  const { rows } = await tx.query<{ at: Date | null }>({
+) =>
+  (await firstValue<Date | null>(tx, {
     name: 'wallet_spend.freed',
     text: `select min(f.spent_at) + make_interval(secs => $5::int) as at from (
              select s.spent_at, sum(s.amount) over (order by s.spent_at, s.signature_id) as freed
@@ -122,9 +122,7 @@ export async function budgetFreedAt(
       amount,
       now,
     ],
-  })
-  return rows[0]?.at ?? null
-}
+  })) ?? null
 
 /** Deletes what no window of a budget reaches. The signatures stay. */
 export const removeOldSpends = (tx: Transaction, before: Date, limit: number) =>

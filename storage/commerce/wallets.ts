@@ -1,7 +1,7 @@
 /** Wallets of agents with their policies (docs/reference/commerce.md, Wallets). */
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type WalletStatus = 'active' | 'frozen'
 
@@ -201,17 +201,12 @@ export const findWallet = (tx: Transaction, tenantId: string, agentId: string, n
  * Locks the wallet until the transaction ends, so that changes and signatures of one wallet are serialised. The lock is
  * a separate statement: a statement that waits for it would count what was spent before the wait.
  */
-export async function lockWallet(
-  tx: Transaction,
-  tenantId: string,
-  agentId: string,
-): Promise<void> {
-  await tx.query({
+export const lockWallet = (tx: Transaction, tenantId: string, agentId: string) =>
+  execute(tx, {
     name: 'wallet.lock',
     text: 'select from wallets where tenant_id = $1 and agent_id = $2 for update',
     values: [tenantId, agentId],
   })
-}
 
 /** The wallet of an agent with its key and standing. `sessionId` is the session of its token. */
 export const findSigningWallet = (
@@ -240,20 +235,19 @@ export type WalletPolicyChange = {
   readonly contracts: readonly string[]
 }
 
-export async function updateWalletPolicy(
+export const updateWalletPolicy = (
   tx: Transaction,
   tenantId: string,
   id: string,
   { recipients, contracts }: WalletPolicyChange,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'wallet.update',
     text: `update wallets set recipients = $3, contracts = $4, updated_at = $5
            where tenant_id = $1 and id = $2`,
     values: [tenantId, id, recipients, contracts, now],
   })
-}
 
 /** active <-> frozen. False when it has the status already. */
 export const setWalletStatus = (

@@ -6,6 +6,7 @@ import { columnsOf } from '../platform/portable/tenant-rows.js'
 import {
   allRows,
   changedRows,
+  execute,
   firstRow,
   isChanged,
   onlyRow,
@@ -161,19 +162,13 @@ export const findX402PaymentByIdentifier = (
   })
 
 /** Deletes a payment whose verification failed. No money was taken. */
-export async function dropX402Payment(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  lease: string,
-): Promise<void> {
-  await tx.query({
+export const dropX402Payment = (tx: Transaction, tenantId: string, id: string, lease: string) =>
+  execute(tx, {
     name: 'x402.drop',
     text: `delete from x402_payments
            where tenant_id = $1 and id = $2 and lease = $3 and state = 'verifying'`,
     values: [tenantId, id, lease],
   })
-}
 
 /**
  * verifying -> settling: from here on the outcome must be found out, even after a crash.

@@ -1,7 +1,7 @@
 /** Accounts: one per person, global. Visible only to transactions that cross tenants. */
 import type { Email } from '../../actors/domain/email.js'
 import { keysIn, OWN_FIRST, ownKey } from './email-keys.js'
-import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, firstValue, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, HAS_KEY } from './ways/ways-in.js'
 
 export type NewAccount = {
@@ -65,30 +65,19 @@ export async function insertAccountWithoutMailbox(
 }
 
 /** The account that an address means in a tenant. */
-export async function findAccountByEmail(
-  tx: Transaction,
-  tenantId: string,
-  email: Email,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ id: string }>({
+export const findAccountByEmail = (tx: Transaction, tenantId: string, email: Email) =>
+  firstValue<string>(tx, {
     name: 'account.by_email',
     text: `select a.id from accounts a where a.email_key in ${keysIn('$1', '$2')} ${OWN_FIRST}`,
     values: [email, tenantId],
   })
-  return rows[0]?.id
-}
 
-export async function findAccountEmail(
-  tx: Transaction,
-  accountId: string,
-): Promise<Email | undefined> {
-  const { rows } = await tx.query<{ email: Email }>({
+export const findAccountEmail = (tx: Transaction, accountId: string) =>
+  firstValue<Email>(tx, {
     name: 'account.email',
     text: 'select email from accounts where id = $1',
     values: [accountId],
   })
-  return rows[0]?.email
-}
 
 /** An account that is about to be verified, locked until the transaction ends. */
 export type LockedMailbox = {
@@ -116,13 +105,13 @@ export async function lockMailbox(
 }
 
 /** Deletes every sign-in method and the profile of an account with an unverified address, except the identity `but`. */
-export async function deleteUnverifiedSignInMethods(
+export const deleteUnverifiedSignInMethods = (
   tx: Transaction,
   accountId: string,
   but: IdentityOf | undefined,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'account.empty_unproved',
     text: `with unproved as (
              update accounts set password_hash = null, updated_at = $2,
@@ -148,7 +137,6 @@ export async function deleteUnverifiedSignInMethods(
            select from unproved`,
     values: [accountId, now, but?.provider ?? null, but?.issuer ?? null, but?.subject ?? null],
   })
-}
 
 type IdentityOf = { readonly provider: string; readonly issuer: string; readonly subject: string }
 
@@ -156,18 +144,13 @@ type IdentityOf = { readonly provider: string; readonly issuer: string; readonly
  * Marks the address of an account as verified. Only `proveMailbox` in actors/platform/people/mailbox-proof.ts may
  * call this, because it first drops what an attacker may have set.
  */
-export async function markMailboxProved(
-  tx: Transaction,
-  accountId: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const markMailboxProved = (tx: Transaction, accountId: string, now: Date) =>
+  execute(tx, {
     name: 'account.mark_mailbox_proved',
     text: `update accounts set email_verified = true, updated_at = $2
            where id = $1 and not email_verified`,
     values: [accountId, now],
   })
-}
 
 /**
  * Locks an account and checks that a session of it is still open and not confined. Call it first in a transaction that
@@ -194,43 +177,36 @@ export async function lockAccountInSession(
 }
 
 /** Locks an account until the transaction ends. Everything that adds a sign-in method or signs in waits. */
-export async function lockAccount(tx: Transaction, accountId: string): Promise<void> {
-  await tx.query({
+export const lockAccount = (tx: Transaction, accountId: string) =>
+  execute(tx, {
     name: 'account.lock',
     text: 'select from accounts where id = $1 for update',
     values: [accountId],
   })
-}
 
 /** Replaces the password of an account. */
-export async function setAccountPassword(
+export const setAccountPassword = (
   tx: Transaction,
   accountId: string,
   passwordHash: string,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'account.set_password',
     text: `update accounts set password_hash = $2, password_changed_at = $3, updated_at = $3
            where id = $1`,
     values: [accountId, passwordHash, now],
   })
-}
 
 /**
  * Removes the password of an account. `password_changed_at` stays, because it would end the sessions of every tenant.
  */
-export async function clearAccountPassword(
-  tx: Transaction,
-  accountId: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const clearAccountPassword = (tx: Transaction, accountId: string, now: Date) =>
+  execute(tx, {
     name: 'account.clear_password',
     text: 'update accounts set password_hash = null, updated_at = $2 where id = $1',
     values: [accountId, now],
   })
-}
 
 /** Sets the first password of an account; false when it already has one. */
 export const setFirstPassword = (
@@ -249,14 +225,9 @@ export const setFirstPassword = (
   })
 
 /** PHC string; null: no password, or no such account. */
-export async function findAccountPassword(
-  tx: Transaction,
-  accountId: string,
-): Promise<string | null> {
-  const { rows } = await tx.query<{ hash: string | null }>({
+export const findAccountPassword = async (tx: Transaction, accountId: string) =>
+  (await firstValue<string | null>(tx, {
     name: 'account.password',
     text: 'select password_hash as hash from accounts where id = $1',
     values: [accountId],
-  })
-  return rows[0]?.hash ?? null
-}
+  })) ?? null

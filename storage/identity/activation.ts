@@ -1,6 +1,6 @@
 /** What the bootstrap of a sandbox created, and its removal when the sandbox becomes production. */
 import { numberEvents } from '../platform/event-numbers.js'
-import { allRows, changedRows, type Transaction } from '../platform/sql.js'
+import { allRows, allValues, changedRows, execute, type Transaction } from '../platform/sql.js'
 
 /** The longest lifetime of an access token: of settings and of API resources. */
 const ACCESS_TOKEN_LIFETIME_MAX = '1 day'
@@ -23,12 +23,8 @@ export const lockFixtures = (tx: Transaction, tenantId: string) =>
   })
 
 /** Removes password and organization from fixture accounts. Accounts are global. */
-export async function clearFixtureAccounts(
-  tx: Transaction,
-  accountIds: readonly string[],
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const clearFixtureAccounts = (tx: Transaction, accountIds: readonly string[], now: Date) =>
+  execute(tx, {
     name: 'activation.empty_accounts',
     text: `with members as (
              delete from organization_members
@@ -36,17 +32,13 @@ export async function clearFixtureAccounts(
            update accounts set password_hash = null, updated_at = $2 where id = any($1::uuid[])`,
     values: [accountIds, now],
   })
-}
 
 /**
  * The applications created by the bootstrap, if they have a secret. Locks them. They have exactly the creation time of
  * their tenant, because one transaction with one timestamp created both.
  */
-export async function lockBootstrapApplications(
-  tx: Transaction,
-  tenantId: string,
-): Promise<string[]> {
-  const { rows } = await tx.query<{ id: string }>({
+export const lockBootstrapApplications = (tx: Transaction, tenantId: string) =>
+  allValues<string>(tx, {
     name: 'activation.applications',
     text: `select a.id from applications a join tenants t on t.id = a.tenant_id
            where a.tenant_id = $1 and a.created_at = t.created_at
@@ -55,8 +47,6 @@ export async function lockBootstrapApplications(
            order by a.id for update of a`,
     values: [tenantId],
   })
-  return rows.map(({ id }) => id)
-}
 
 /**
  * Revokes the unexpired tokens that applications were issued in their own name. These tokens have no session. Each is

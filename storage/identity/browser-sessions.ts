@@ -2,7 +2,16 @@
 import type { Email } from '../../actors/domain/email.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
 import { ending } from '../platform/ends/ending.js'
-import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  firstRow,
+  firstValue,
+  isChanged,
+  type Transaction,
+} from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type NewBrowserSession = {
   tenantId: string
@@ -94,9 +103,11 @@ export const findBrowserSession = (tx: Transaction, tokenSha256: Uint8Array, now
              s.account_id as "accountId", u.id as "tenantUserId", u.sub,
              case when a.guest_since is null then a.email else '' end as email,
              a.email_verified as "emailVerified", a.display_name as "displayName", u.roles,
-             s.level, s.pending, s.confined, s.amr, s.auth_time as "authTime",
-             s.password_at as "passwordAt", s.created_at as "createdAt",
-             s.last_seen_at as "lastSeenAt", s.idle_secs as "idleSecs", s.expires_at as "expiresAt"
+             ${columnsOf(
+               `level pending confined amr auth_time password_at created_at last_seen_at idle_secs
+                expires_at`,
+               's',
+             )}
            from (select * from browser_sessions where token_sha256 = $1 offset 0) s
              join accounts a on a.id = s.account_id and a.status = 'active'
              join tenants t on t.id = s.tenant_id and t.status = 'active'
@@ -109,35 +120,29 @@ export const findBrowserSession = (tx: Transaction, tokenSha256: Uint8Array, now
   })
 
 /** The tenant of a cookie's session, even if ended; undefined when unknown. */
-export async function findSessionTenant(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ tenantId: string }>({
+export const findSessionTenant = (tx: Transaction, tokenSha256: Uint8Array) =>
+  firstValue<string>(tx, {
     name: 'browser_session.find_tenant',
     text: `select s.tenant_id as "tenantId"
            from browser_sessions s join tenants t on t.id = s.tenant_id and t.status = 'active'
            where s.token_sha256 = $1`,
     values: [Buffer.from(tokenSha256)],
   })
-  return rows[0]?.tenantId
-}
 
 /** Updates `last_seen_at` if it is older than `before`: of concurrent requests one writes. */
-export async function touchBrowserSession(
+export const touchBrowserSession = (
   tx: Transaction,
   tenantId: string,
   id: string,
   now: Date,
   before: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'browser_session.touch',
     text: `update browser_sessions set last_seen_at = $3
            where tenant_id = $1 and id = $2 and last_seen_at < $4`,
     values: [tenantId, id, now, before],
   })
-}
 
 export type Raise = {
   readonly tenantId: string
@@ -208,7 +213,7 @@ export const endOtherBrowserSessions = (
  * Ends the session of a cookie when a new one replaces it, in any tenant unless `leavesOtherTenants`. A session of the
  * same user is linked to the new one: its tokens stay valid and end with the new session.
  */
-export async function replaceBrowserSession(
+export const replaceBrowserSession = (
   tx: Transaction,
   tokenSha256: Uint8Array,
   by: {
@@ -218,8 +223,8 @@ export async function replaceBrowserSession(
     readonly leavesOtherTenants: boolean
   },
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'browser_session.replace',
     text: `update browser_sessions set ended_at = $2, ended_reason = 'replaced',
              replaced_by = case when tenant_id = $3 and account_id = $5 then $4::uuid end
@@ -233,7 +238,6 @@ export async function replaceBrowserSession(
       by.leavesOtherTenants,
     ],
   })
-}
 
 export type BrowserSessionSeen = Pick<
   BrowserSessionRow,
@@ -254,8 +258,7 @@ export const listBrowserSessions = (
 ) =>
   allRows<BrowserSessionSeen>(tx, {
     name: 'browser_session.list',
-    text: `select s.id, s.level, s.created_at as "createdAt", s.last_seen_at as "lastSeenAt",
-             s.user_agent as "userAgent", s.address
+    text: `select ${columnsOf('id level created_at last_seen_at user_agent address', 's')}
            from browser_sessions s join accounts a on a.id = s.account_id
            where s.tenant_id = $1 and s.account_id = $2 and s.ended_at is null and not s.pending
              and s.expires_at > $3 and s.last_seen_at + make_interval(secs => s.idle_secs) > $3

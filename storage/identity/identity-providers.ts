@@ -1,6 +1,7 @@
 /** Identity providers of a tenant. The client secret is already sealed. */
 import { ending } from '../platform/ends/ending.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type IdentityProviderRow = {
   readonly tenantId: string
@@ -26,13 +27,10 @@ export type IdentityProviderRow = {
 /** Associated data of the sealed client secret. */
 export const providerSecretContext = (id: string): string => `sso_provider:${id}:client_secret`
 
-const COLUMNS = `tenant_id as "tenantId", id, name, issuer, client_id as "clientId",
-  client_secret_sealed as "clientSecretSealed",
-  token_endpoint_auth_method as "tokenEndpointAuthMethod", scopes,
-  authorization_endpoint as "authorizationEndpoint", token_endpoint as "tokenEndpoint",
-  userinfo_endpoint as "userinfoEndpoint", jwks_uri as "jwksUri",
-  trusted_acr_values as "trustedAcrValues", provision, active,
-  created_at as "createdAt", updated_at as "updatedAt"`
+const COLUMNS =
+  columnsOf(`tenant_id id name issuer client_id client_secret_sealed token_endpoint_auth_method
+  scopes authorization_endpoint token_endpoint userinfo_endpoint jwks_uri trusted_acr_values provision active
+  created_at updated_at`)
 
 const valuesOf = (row: IdentityProviderRow) => [
   row.tenantId,
@@ -78,11 +76,8 @@ export async function insertIdentityProvider(
 }
 
 /** Updates all columns of a provider. Its row must be locked. */
-export async function updateIdentityProvider(
-  tx: Transaction,
-  row: IdentityProviderRow,
-): Promise<void> {
-  await tx.query({
+export const updateIdentityProvider = (tx: Transaction, row: IdentityProviderRow) =>
+  execute(tx, {
     name: 'sso_provider.replace',
     text: `update sso_providers set name = $3, issuer = $4, client_id = $5,
              client_secret_sealed = $6, token_endpoint_auth_method = $7, scopes = $8,
@@ -92,7 +87,6 @@ export async function updateIdentityProvider(
            where tenant_id = $1 and id = $2`,
     values: valuesOf(row),
   })
-}
 
 export const findIdentityProvider = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<IdentityProviderRow>(tx, {

@@ -1,5 +1,5 @@
 /** Invite links that make the user who accepts them an operator of an organization. Only hashes are stored. */
-import { firstRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, type Transaction } from '../platform/sql.js'
 import type { Email } from '../../actors/domain/email.js'
 
 export type NewOperatorInvite = {
@@ -17,11 +17,8 @@ export type NewOperatorInvite = {
   expiresAt: Date
 }
 
-export async function insertOperatorInvite(
-  tx: Transaction,
-  invite: NewOperatorInvite,
-): Promise<void> {
-  await tx.query({
+export const insertOperatorInvite = (tx: Transaction, invite: NewOperatorInvite) =>
+  execute(tx, {
     name: 'operator_invite.insert',
     text: `insert into operator_invites (tenant_id, id, organization_id, token_sha256,
              invited_by_agent_id, created_at, expires_at, role, appointed_scopes)
@@ -38,7 +35,6 @@ export async function insertOperatorInvite(
       invite.appointedScopes ?? [],
     ],
   })
-}
 
 export type OperatorInviteRow = { organizationName: string; expiresAt: Date; usedAt: Date | null }
 

@@ -5,7 +5,14 @@
 import type { Email } from '../../actors/domain/email.js'
 import { agentInForce } from '../platform/in-force.js'
 import type { MemberRole } from './organizations.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  allValues,
+  execute,
+  firstRow,
+  isChanged,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type MemberRow = {
   readonly id: string
@@ -66,13 +73,12 @@ export const findMember = (tx: Transaction, organizationId: string, id: string) 
  * Locks the organization until the transaction ends: changes of its members run one after the other, so each sees the
  * owners left by the previous one.
  */
-export async function lockMembers(tx: Transaction, organizationId: string): Promise<void> {
-  await tx.query({
+export const lockMembers = (tx: Transaction, organizationId: string) =>
+  execute(tx, {
     name: 'organization_member.hold',
     text: 'select from organizations where id = $1 for no key update',
     values: [organizationId],
   })
-}
 
 export type NewMember = {
   readonly id: string
@@ -95,18 +101,13 @@ const ROOM = `select (select count(*) from organization_members c where c.organi
   from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = $1`
 
 /** Removes the expired invitations of an organization, so that their addresses can be invited again. */
-export async function removeExpiredInvitations(
-  tx: Transaction,
-  organizationId: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const removeExpiredInvitations = (tx: Transaction, organizationId: string, now: Date) =>
+  execute(tx, {
     name: 'organization_member.expire',
     text: `delete from organization_members
            where organization_id = $1 and member_type = 'invitation' and expires_at <= $2`,
     values: [organizationId, now],
   })
-}
 
 /** Invites an address. Call `lockMembers` first. */
 export async function inviteMember(
@@ -238,13 +239,13 @@ export const removeMember = (tx: Transaction, organizationId: string, id: string
   })
 
 /** Ends what an agent's role in an organization granted: sessions in its tenants, and organization-bound ones. */
-export async function endMemberSessions(
+export const endMemberSessions = (
   tx: Transaction,
   organizationId: string,
   agentId: string,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'session.end_of_member',
     text: `update sessions set ended_at = $3, ended_reason = 'membership_changed'
            where agent_id = $2 and subject_type = 'agent' and ended_at is null
@@ -252,7 +253,6 @@ export async function endMemberSessions(
                or tenant_id in (select id from tenants where organization_id = $1))`,
     values: [organizationId, agentId, now],
   })
-}
 
 export type JoinedMember = {
   readonly id: string
@@ -285,15 +285,9 @@ export const acceptMemberInvitation = (
   })
 
 /** The environments of an organization, oldest first, at most `limit`. */
-export async function tenantIdsOf(
-  tx: Transaction,
-  organizationId: string,
-  limit: number,
-): Promise<string[]> {
-  const { rows } = await tx.query<{ id: string }>({
+export const tenantIdsOf = (tx: Transaction, organizationId: string, limit: number) =>
+  allValues<string>(tx, {
     name: 'organization.tenant_ids',
     text: `select id from tenants where organization_id = $1 order by created_at, id limit $2`,
     values: [organizationId, limit],
   })
-  return rows.map(({ id }) => id)
-}

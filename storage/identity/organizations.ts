@@ -1,5 +1,12 @@
 /** Organizations and their members. They span tenants, so write them in transactions that cross tenants. */
-import { allRows, firstRow, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  execute,
+  firstRow,
+  firstValue,
+  onlyValue,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type OrganizationRow = {
   id: string
@@ -52,19 +59,13 @@ export const insertOrganization = (
 export type Member = { readonly memberType: 'agent' | 'account'; readonly memberId: string }
 
 /** The account of a user's pairwise subject in a tenant. */
-export async function findAccountOfSubject(
-  tx: Transaction,
-  tenantId: string,
-  subject: string,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ accountId: string }>({
+export const findAccountOfSubject = (tx: Transaction, tenantId: string, subject: string) =>
+  firstValue<string>(tx, {
     name: 'organization_member.account',
     text: `select account_id as "accountId" from tenant_users
            where tenant_id = $1 and sub = $2 and status = 'active' and account_active`,
     values: [tenantId, subject],
   })
-  return rows[0]?.accountId
-}
 
 /** A page of a member's organizations, newest first. */
 export const listMemberships = (
@@ -182,11 +183,8 @@ export type OrganizationMemberRow = {
 }
 
 /** Adds a member. @returns the id of the membership. */
-export async function insertOrganizationMember(
-  tx: Transaction,
-  member: OrganizationMemberRow,
-): Promise<string> {
-  const { rows } = await tx.query<{ id: string }>({
+export const insertOrganizationMember = (tx: Transaction, member: OrganizationMemberRow) =>
+  onlyValue<string>(tx, {
     name: 'organization_member.insert',
     text: `insert into organization_members (organization_id, member_type, member_id, role, created_at)
            values ($1, $2, $3, $4, $5) returning id`,
@@ -198,15 +196,10 @@ export async function insertOrganizationMember(
       member.createdAt,
     ],
   })
-  return rows[0]!.id
-}
 
 /** Grants an account a role in an organization, adding it as a member if needed. An owner stays owner. @returns the id of the membership. */
-export async function grantOrganizationRole(
-  tx: Transaction,
-  member: OrganizationMemberRow,
-): Promise<string> {
-  const { rows } = await tx.query<{ id: string }>({
+export const grantOrganizationRole = (tx: Transaction, member: OrganizationMemberRow) =>
+  onlyValue<string>(tx, {
     name: 'organization_member.grant_role',
     text: `insert into organization_members as m (organization_id, member_type, member_id, role, created_at)
            values ($1, $2, $3, $4, $5)
@@ -221,8 +214,6 @@ export async function grantOrganizationRole(
       member.createdAt,
     ],
   })
-  return rows[0]!.id
-}
 
 export const findOrganization = (tx: Transaction, id: string) =>
   firstRow<OrganizationRow>(tx, {
@@ -238,17 +229,16 @@ export type RecordChangeRow = {
 }
 
 /** Updates an organization. Its tenants show the new contact (0047_suspension). */
-export async function updateOrganization(
+export const updateOrganization = (
   tx: Transaction,
   id: string,
   { name, supportContact }: RecordChangeRow,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'organization.update',
     text: `update organizations set name = coalesce($2, name),
              support_contact = case when $4 then $3 else support_contact end, updated_at = $5
            where id = $1`,
     values: [id, name ?? null, supportContact ?? null, supportContact !== undefined, now],
   })
-}

@@ -2,7 +2,7 @@
  * Profile claims of a user (OpenID Connect Core section 5.1). As with the name, the account has the person's own values,
  * and a tenant may have its own values, which win in this tenant (docs/reference/identity.md, Profile claims).
  */
-import { firstRow, type Transaction } from '../platform/sql.js'
+import { firstRow, firstValue, type Transaction } from '../platform/sql.js'
 
 /** The values that exist, by the names of the claims. `phone_number_verified` exists with `phone_number` only. */
 export type ProfileClaims = {
@@ -89,14 +89,14 @@ export async function findOwnProfile(
  * Sets the person's own values, where the tenant has none. Returns the names of the changed claims: none, and
  * `updated_at` stays, when all have these values already. Accounts are global, so the transaction crosses tenants.
  */
-export async function updateOwnProfile(
+export const updateOwnProfile = async (
   tx: Transaction,
   tenantId: string,
   accountId: string,
   { displayName, profile }: { readonly displayName?: string; readonly profile: ProfileChange },
   now: Date,
-): Promise<readonly string[]> {
-  const { rows } = await tx.query<{ changed: string[] }>({
+) =>
+  (await firstValue<string[]>(tx, {
     name: 'profile.update_own',
     text: `with before as (
              select a.*, u.display_name as name_here,
@@ -119,9 +119,7 @@ export async function updateOwnProfile(
            from differing d where accounts.id = $2 and cardinality(d.changed) > 0
            returning d.changed`,
     values: [tenantId, accountId, profileParameter(profile), displayName ?? null, now],
-  })
-  return rows[0]?.changed ?? []
-}
+  })) ?? []
 
 /**
  * Fills missing values. A provider of the deployment fills values of the account, a provider of the tenant values of

@@ -1,6 +1,13 @@
 /** SCIM groups: the roles of a tenant by the names that a directory has for them. The members are the users with the role. */
 import { ending } from '../platform/ends/ending.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  execute,
+  firstRow,
+  isChanged,
+  onlyValue,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type ScimGroupRow = {
   readonly id: string
@@ -53,31 +60,25 @@ export const findScimGroup = (tx: Transaction, tenantId: string, id: string, isL
     values: [tenantId, id],
   })
 
-export async function updateScimGroup(
+export const updateScimGroup = (
   tx: Transaction,
   group: Pick<ScimGroupRow, 'tenantId' | 'id' | 'displayName' | 'externalId'>,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'scim_group.update',
     text: `update scim_groups set display_name = $3, display_name_key = lower($3), external_id = $4,
              updated_at = $5
            where tenant_id = $1 and id = $2`,
     values: [group.tenantId, group.id, group.displayName, group.externalId, now],
   })
-}
 
-export async function deleteScimGroup(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<void> {
-  await tx.query({
+export const deleteScimGroup = (tx: Transaction, tenantId: string, id: string) =>
+  execute(tx, {
     name: 'scim_group.delete',
     text: 'delete from scim_groups where tenant_id = $1 and id = $2',
     values: [tenantId, id],
   })
-}
 
 export type ScimMemberRow = {
   readonly role: string
@@ -145,16 +146,10 @@ export const takeRole = (
   })
 
 /** How many of these users the tenant has, without removed ones. */
-export async function countTenantUsers(
-  tx: Transaction,
-  tenantId: string,
-  userIds: readonly string[],
-): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>({
+export const countTenantUsers = (tx: Transaction, tenantId: string, userIds: readonly string[]) =>
+  onlyValue<number>(tx, {
     name: 'scim_group.count_users',
     text: `select count(*) as count from tenant_users
            where tenant_id = $1 and id = any ($2::uuid[]) and status <> 'removed'`,
     values: [tenantId, userIds],
   })
-  return rows[0]!.count
-}

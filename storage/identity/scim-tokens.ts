@@ -1,5 +1,5 @@
 /** The bearer tokens of directories (docs/reference/identity.md, SCIM). Only their SHA-256 is stored. */
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ScimTokenRow = {
   readonly id: string
@@ -13,11 +13,11 @@ export type ScimTokenRow = {
   readonly expiresAt: Date | null
 }
 
-export async function insertScimToken(
+export const insertScimToken = (
   tx: Transaction,
   token: ScimTokenRow & { readonly tokenSha256: Uint8Array },
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'scim_token.insert',
     text: `insert into scim_tokens (tenant_id, id, token_sha256, organization_id, description, roles, created_at,
              expires_at)
@@ -33,7 +33,6 @@ export async function insertScimToken(
       token.expiresAt,
     ],
   })
-}
 
 const COLUMNS = `s.id, s.tenant_id as "tenantId", s.organization_id as "organizationId", s.description, s.roles,
   s.created_at as "createdAt", s.expires_at as "expiresAt"`

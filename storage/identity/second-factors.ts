@@ -2,7 +2,7 @@
  * TOTP factors and recovery codes of accounts. Each code is used up by one conditional statement. Global, so every
  * transaction here crosses tenants.
  */
-import { firstRow, isChanged, onlyRow, type Transaction } from '../platform/sql.js'
+import { firstRow, isChanged, onlyRow, onlyValue, type Transaction } from '../platform/sql.js'
 
 export type TotpFactorRow = {
   readonly id: string
@@ -173,12 +173,10 @@ export const spendRecoveryCode = (
     values: [accountId, Buffer.from(codeSha256), now],
   })
 
-export async function countRecoveryCodes(tx: Transaction, accountId: string): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>({
+export const countRecoveryCodes = (tx: Transaction, accountId: string) =>
+  onlyValue<number>(tx, {
     name: 'recovery_code.count',
     text: `select count(*)::int as count from recovery_codes
            where account_id = $1 and used_at is null`,
     values: [accountId],
   })
-  return rows[0]!.count
-}

@@ -1,5 +1,6 @@
 /** Sign-in flows: what is demanded of the user, and the return path. */
-import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
+import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type SignInFlowRow = {
   tenantId: string
@@ -17,12 +18,8 @@ export type SignInFlowRow = {
   expiresAt: Date
 }
 
-export async function insertSignInFlow(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-  flow: SignInFlowRow,
-): Promise<void> {
-  await tx.query({
+export const insertSignInFlow = (tx: Transaction, tokenSha256: Uint8Array, flow: SignInFlowRow) =>
+  execute(tx, {
     name: 'sign_in_flow.insert',
     text: `insert into sign_in_flows (tenant_id, token_sha256, level, max_age_secs, since, sub,
              return_to, reason, login_hint, ui_locales, form_targets, created_at, expires_at)
@@ -43,7 +40,6 @@ export async function insertSignInFlow(
       flow.expiresAt,
     ],
   })
-}
 
 export type SignInFlowFound = SignInFlowRow & {
   readonly tenantName: string
@@ -57,10 +53,11 @@ export type SignInFlowFound = SignInFlowRow & {
 export const findSignInFlow = (tx: Transaction, tokenSha256: Uint8Array, now: Date) =>
   firstRow<SignInFlowFound>(tx, {
     name: 'sign_in_flow.find',
-    text: `select f.tenant_id as "tenantId", f.level, f.max_age_secs as "maxAgeSecs", f.since, f.sub,
-             f.return_to as "returnTo", f.reason, f.login_hint as "loginHint",
-             f.ui_locales as "uiLocales", f.form_targets as "formTargets",
-             f.created_at as "createdAt", f.expires_at as "expiresAt",
+    text: `select ${columnsOf(
+      `tenant_id level max_age_secs since sub return_to reason login_hint ui_locales
+       form_targets created_at expires_at`,
+      'f',
+    )},
              t.name as "tenantName", t.settings as "tenantSettings", t.control_plane as "controlPlane"
            from sign_in_flows f join tenants t on t.id = f.tenant_id and t.status = 'active'
            where f.token_sha256 = $1 and f.expires_at > $2`,

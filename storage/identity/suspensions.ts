@@ -4,7 +4,7 @@
  */
 import { ending } from '../platform/ends/ending.js'
 import type { Email } from '../../actors/domain/email.js'
-import { allRows, type Transaction } from '../platform/sql.js'
+import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
 export type Standing = 'active' | 'suspended'
 /** Undefined: not found. */
@@ -117,11 +117,12 @@ const ACCOUNT = `select a.id, a.email, a.email_verified as "emailVerified", a.st
   from accounts a`
 
 /** @param by the id of an account, or its address. */
-export async function findAccountRecord(
+export const findAccountRecord = (
   tx: Transaction,
   by: { readonly id: string } | { readonly email: Email },
-): Promise<AccountRecordRow | undefined> {
-  const { rows } = await tx.query<AccountRecordRow>(
+) =>
+  firstRow<AccountRecordRow>(
+    tx,
     'id' in by
       ? { name: 'account.record', text: `${ACCOUNT} where a.id = $1`, values: [by.id] }
       : {
@@ -130,8 +131,6 @@ export async function findAccountRecord(
           values: [by.email],
         },
   )
-  return rows[0]
-}
 
 /** The account's users, except removed ones, each with its tenant. */
 export async function usersOfAccount(

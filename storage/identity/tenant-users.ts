@@ -14,7 +14,15 @@ import {
 import { hasKeyIn } from './ways/ways-in.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
 import { ending } from '../platform/ends/ending.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  execute,
+  firstRow,
+  firstValue,
+  isChanged,
+  onlyValue,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type TenantUserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
 
@@ -36,8 +44,8 @@ export type NewTenantUser = {
   profile?: ProfileChange
 }
 
-export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Promise<void> {
-  await tx.query({
+export const insertTenantUser = (tx: Transaction, user: NewTenantUser) =>
+  execute(tx, {
     name: 'tenant_user.insert',
     text: `insert into tenant_users (tenant_id, id, account_id, sub, status, roles, fixture,
              created_at, updated_at, display_name, invited_as, given_name, family_name, picture, locale,
@@ -60,7 +68,6 @@ export async function insertTenantUser(tx: Transaction, user: NewTenantUser): Pr
       profileParameter(user.profile),
     ],
   })
-}
 
 export type TenantUserRow = {
   readonly id: string
@@ -243,14 +250,13 @@ export const findTenantUser = (tx: Transaction, tenantId: string, id: string) =>
   })
 
 /** Locks the user until the transaction ends. */
-export async function lockTenantUser(tx: Transaction, tenantId: string, id: string): Promise<void> {
-  await tx.query({
+export const lockTenantUser = (tx: Transaction, tenantId: string, id: string) =>
+  execute(tx, {
     name: 'tenant_user.hold',
     // `no key`: rows that reference the user may still be inserted.
     text: 'select from tenant_users where tenant_id = $1 and id = $2 for no key update',
     values: [tenantId, id],
   })
-}
 
 /** The user of an account in a tenant. */
 export const findTenantUserOfAccount = (tx: Transaction, tenantId: string, accountId: string) =>
@@ -389,30 +395,23 @@ export async function endHumanSessions(
 }
 
 /** How many active fixture users a tenant has. */
-export async function countFixtures(tx: Transaction, tenantId: string): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>({
+export const countFixtures = (tx: Transaction, tenantId: string) =>
+  onlyValue<number>(tx, {
     name: 'tenant_user.count_fixtures',
     text: `select count(*) from tenant_users
            where tenant_id = $1 and fixture and status = 'active'`,
     values: [tenantId],
   })
-  return rows[0]!.count
-}
 
 /** The oldest active fixture user of a tenant. */
-export async function findOldestFixture(
-  tx: Transaction,
-  tenantId: string,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ id: string }>({
+export const findOldestFixture = (tx: Transaction, tenantId: string) =>
+  firstValue<string>(tx, {
     name: 'tenant_user.oldest_fixture',
     text: `select id from tenant_users
            where tenant_id = $1 and fixture and status = 'active'
            order by created_at, id limit 1`,
     values: [tenantId],
   })
-  return rows[0]?.id
-}
 /** User claims that an application may be allowed to read. */
 export type PersonRow = {
   /** Empty: a guest. */
@@ -442,20 +441,14 @@ export const findPerson = (tx: Transaction, tenantId: string, sub: string) =>
   })
 
 /** The roles of an active user in a tenant. Accounts are global, so the transaction crosses tenants. */
-export async function findPersonRoles(
-  tx: Transaction,
-  tenantId: string,
-  sub: string,
-): Promise<readonly string[] | undefined> {
-  const { rows } = await tx.query<{ roles: string[] }>({
+export const findPersonRoles = (tx: Transaction, tenantId: string, sub: string) =>
+  firstValue<string[]>(tx, {
     name: 'tenant_user.person_roles',
     text: `select u.roles
            from tenant_users u join accounts a on a.id = u.account_id and a.status = 'active'
            where u.tenant_id = $1 and u.sub = $2 and u.status = 'active'`,
     values: [tenantId, sub],
   })
-  return rows[0]?.roles
-}
 
 /** invited -> active; undefined when the user is not invited any more. */
 export const acceptTenantUser = (tx: Transaction, tenantId: string, accountId: string, now: Date) =>
@@ -467,18 +460,12 @@ export const acceptTenantUser = (tx: Transaction, tenantId: string, accountId: s
   })
 
 /** The subject of an account in a tenant. */
-export async function findTenantUserOfAccountSub(
-  tx: Transaction,
-  tenantId: string,
-  accountId: string,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ sub: string }>({
+export const findTenantUserOfAccountSub = (tx: Transaction, tenantId: string, accountId: string) =>
+  firstValue<string>(tx, {
     name: 'tenant_user.sub_of_account',
     text: 'select sub from tenant_users where tenant_id = $1 and account_id = $2',
     values: [tenantId, accountId],
   })
-  return rows[0]?.sub
-}
 
 /**
  * Activates a user with one more role, from any status except suspended. Undefined when the user does not exist or is

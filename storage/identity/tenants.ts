@@ -1,6 +1,7 @@
 /** Tenants: the environments of organizations, and the one control plane. */
-import { allRows, firstRow, type Transaction } from '../platform/sql.js'
+import { allRows, execute, firstRow, type Transaction } from '../platform/sql.js'
 import { type TenantKind, tenantKind } from '../platform/in-force.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type TenantRow = {
   id: string
@@ -47,11 +48,11 @@ export const insertTenant = (tx: Transaction, tenant: NewTenant) =>
   })
 
 /** Inserts the control plane if it does not exist. Exactly one of several concurrent first starts inserts it. */
-export async function insertControlPlane(
+export const insertControlPlane = (
   tx: Transaction,
   tenant: Pick<NewTenant, 'id' | 'name' | 'slug' | 'createdAt'>,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'tenant.insert_control_plane',
     text: `insert into tenants (id, name, slug, environment, control_plane, admit_agents,
              created_at, updated_at)
@@ -59,7 +60,6 @@ export async function insertControlPlane(
            on conflict do nothing`,
     values: [tenant.id, tenant.name, tenant.slug, tenant.createdAt],
   })
-}
 
 export const findControlPlane = (tx: Transaction) =>
   firstRow<TenantRow>(tx, {
@@ -220,8 +220,6 @@ export const findTenantBySlug = (tx: Transaction, slug: string) =>
     values: [slug],
   })
 
-const COLUMNS = `id, organization_id as "organizationId", name, slug, environment, status,
-  control_plane as "controlPlane", admit_agents as "admitAgents",
-  direct_agent_registration as "directAgentRegistration",
-  credential_issuer_enabled as "credentialIssuerEnabled", support_contact as "supportContact",
-  billing, created_at as "createdAt", updated_at as "updatedAt"`
+const COLUMNS =
+  columnsOf(`id organization_id name slug environment status control_plane admit_agents
+  direct_agent_registration credential_issuer_enabled support_contact billing created_at updated_at`)

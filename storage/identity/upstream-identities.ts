@@ -3,7 +3,7 @@ import type { Email } from '../../actors/domain/email.js'
 import type { JoinedMember } from './organization-members.js'
 import { ending } from '../platform/ends/ending.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { allRows, firstRow, firstValue, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, judgeRemoval } from './ways/ways-in.js'
 
 /** Identifies a user at a provider, never by their address. */
@@ -20,32 +20,23 @@ export async function lockIdentity(tx: Transaction, key: IdentityKey): Promise<v
 }
 
 /** The account of an identity, without recording its use. */
-export async function findIdentity(tx: Transaction, key: IdentityKey): Promise<string | undefined> {
-  const { rows } = await tx.query<{ accountId: string }>({
+export const findIdentity = (tx: Transaction, key: IdentityKey) =>
+  firstValue<string>(tx, {
     name: 'upstream_identity.find',
     text: `select account_id as "accountId" from upstream_identities
            where provider = $1 and issuer = $2 and subject = $3`,
     values: [key.provider, key.issuer, key.subject],
   })
-  return rows[0]?.accountId
-}
 
 /** The account of an identity. Records its use, with the address vouched for this time. */
-export async function useIdentity(
-  tx: Transaction,
-  key: IdentityKey,
-  email: Email | null,
-  now: Date,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ accountId: string }>({
+export const useIdentity = (tx: Transaction, key: IdentityKey, email: Email | null, now: Date) =>
+  firstValue<string>(tx, {
     name: 'upstream_identity.use',
     text: `update upstream_identities set last_used_at = $5, email = coalesce($4, email)
            where provider = $1 and issuer = $2 and subject = $3
            returning account_id as "accountId"`,
     values: [key.provider, key.issuer, key.subject, email, now],
   })
-  return rows[0]?.accountId
-}
 
 /** Links an identity to an account; false when it is already linked to any account. */
 export const insertIdentity = (

@@ -1,6 +1,7 @@
 /** Federated sign-ins in progress (`state` parameters). Each state can be used once. */
 import { tenantInForce } from '../platform/in-force.js'
-import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
+import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type UpstreamSignInRow = {
   readonly tenantId: string
@@ -18,14 +19,14 @@ export type UpstreamSignInRow = {
 export const upstreamSignInContext = (stateSha256: Uint8Array): string =>
   `upstream_sign_in:${Buffer.from(stateSha256).toString('hex')}`
 
-export async function insertUpstreamSignIn(
+export const insertUpstreamSignIn = (
   tx: Transaction,
   row: UpstreamSignInRow & {
     readonly stateSha256: Uint8Array
     readonly browserSha256: Uint8Array
   },
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'upstream_sign_in.insert',
     text: `insert into upstream_sign_ins (tenant_id, state_sha256, browser_sha256, provider,
              linking_session_id, sealed, fresh, created_at, expires_at)
@@ -42,7 +43,6 @@ export async function insertUpstreamSignIn(
       row.expiresAt,
     ],
   })
-}
 
 /**
  * Uses up a state, only for the browser that was redirected and the provider it was redirected to. The tenant is
@@ -62,9 +62,7 @@ export const takeUpstreamSignIn = (
     text: `delete from upstream_sign_ins
            where state_sha256 = $1 and browser_sha256 = $2 and provider = $3 and expires_at > $4
              and ${tenantInForce('upstream_sign_ins.tenant_id')}
-           returning tenant_id as "tenantId", provider, linking_session_id as "linkingSessionId",
-             sealed, fresh, created_at as "createdAt",
-             expires_at as "expiresAt"`,
+           returning ${columnsOf('tenant_id provider linking_session_id sealed fresh created_at expires_at')}`,
     values: [Buffer.from(key.stateSha256), Buffer.from(key.browserSha256), key.provider, now],
   })
 

@@ -1,5 +1,12 @@
 /** Domains of tenants, and the one organization that owns each. Statements on `domain_owners` cross tenants. */
-import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  firstRow,
+  firstValue,
+  isChanged,
+  onlyValue,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type VerifiedDomainRow = {
   readonly tenantId: string
@@ -188,12 +195,8 @@ export async function hasVerifiedDomain(
  * True if the tenant verified the most specific of these domains that any organization owns. Owners are global, so the
  * transaction crosses tenants.
  */
-export async function ownsDomain(
-  tx: Transaction,
-  tenantId: string,
-  domains: readonly string[],
-): Promise<boolean> {
-  const { rows } = await tx.query<{ owns: boolean }>({
+export const ownsDomain = (tx: Transaction, tenantId: string, domains: readonly string[]) =>
+  onlyValue<boolean>(tx, {
     name: 'verified_domain.owns',
     text: `select exists (select from verified_domains d join tenants t on t.id = d.tenant_id
              where d.tenant_id = $1 and d.domain = any($2) and d.verified_at is not null
@@ -202,22 +205,14 @@ export async function ownsDomain(
                    and o.organization_id <> t.organization_id)) as owns`,
     values: [tenantId, domains],
   })
-  return rows[0]!.owns
-}
 
 /** True if the account is a user of any tenant with this domain verified. A pending invitation does not count. */
-export async function isUserOfDomainOwner(
-  tx: Transaction,
-  accountId: string,
-  domain: string,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ is: boolean }>({
+export const isUserOfDomainOwner = async (tx: Transaction, accountId: string, domain: string) =>
+  (await firstValue<boolean>(tx, {
     name: 'verified_domain.is_owners_user',
     text: `select exists (select from verified_domains d
              join tenant_users u on u.tenant_id = d.tenant_id and u.account_id = $1
                and u.status in ('pre_provisioned', 'active', 'suspended')
              where d.domain = $2 and d.verified_at is not null) as is`,
     values: [accountId, domain],
-  })
-  return rows[0]?.is === true
-}
+  })) === true

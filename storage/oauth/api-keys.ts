@@ -1,6 +1,13 @@
 /** API keys of tenants (docs/reference/oauth.md, API keys). Only the SHA-256 of a secret is stored. */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  firstRow,
+  isChanged,
+  type Transaction,
+} from '../platform/sql.js'
 
 /** Who made a key. A user is identified by their `sub` in the tenant. */
 export type ApiKeyMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
@@ -127,19 +134,13 @@ export const removeApiKey = (tx: Transaction, tenantId: string, id: string) =>
   })
 
 /** Records a use. A newer time that another process recorded stays. */
-export async function noteApiKeyUse(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const noteApiKeyUse = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  execute(tx, {
     name: 'api_key.used',
     text: `update api_keys set last_used_at = greatest(coalesce(last_used_at, $3), $3)
            where tenant_id = $1 and id = $2`,
     values: [tenantId, id, now],
   })
-}
 
 /** Deletes up to `limit` keys that expired before `before`. */
 export const removeExpiredApiKeys = (tx: Transaction, before: Date, limit: number) =>

@@ -2,7 +2,7 @@
 import { namesUser } from '../../runtime/kernel/text/urls.js'
 import { type ApiResource, apiResource } from '../../actors/domain/entities/api-resource.js'
 import { entityTable } from '../platform/portable/entity-table.js'
-import { allRows, firstRow, type Transaction } from '../platform/sql.js'
+import { allRows, allValues, firstRow, type Transaction } from '../platform/sql.js'
 
 const RESOURCE_CHARACTERS_MAX = 512
 
@@ -64,17 +64,11 @@ export const findResourcesById = (tx: Transaction, tenantId: string, ids: readon
   })
 
 /** The names of the scopes of the tenant's resources: of all, or of those that are open to any client. */
-export async function resourceScopeNames(
-  tx: Transaction,
-  tenantId: string,
-  which: 'all' | 'open',
-): Promise<string[]> {
-  const { rows } = await tx.query<{ name: string }>({
+export const resourceScopeNames = (tx: Transaction, tenantId: string, which: 'all' | 'open') =>
+  allValues<string>(tx, {
     name: 'api_resource.scope_names',
     text: `select distinct s ->> 'name' as name
            from api_resources cross join lateral jsonb_array_elements(scopes) s
            where tenant_id = $1 and ($2 or allowed_clients = 'any')`,
     values: [tenantId, which === 'all'],
   })
-  return rows.map(({ name }) => name)
-}

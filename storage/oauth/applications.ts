@@ -3,14 +3,19 @@ import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
 import {
   allRows,
-  firstRow,
-  isChanged,
+  allValues,
   type Database,
+  execute,
+  firstRow,
+  firstValue,
+  isChanged,
   LOOKED_UP,
+  onlyValue,
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
 import { claimAudience, defaultAudience } from './audiences.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type ApplicationRow = {
   id: string
@@ -191,20 +196,19 @@ export async function updateApplication(
 }
 
 /** Notes that an application sent its secret in another place than its method names, once a day. */
-export async function noteMisplacedSecret(
+export const noteMisplacedSecret = (
   tx: Transaction,
   tenantId: string,
   applicationId: string,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'application.note_misplaced_secret',
     text: `update applications set secret_misplaced_at = $3
            where tenant_id = $1 and id = $2
              and (secret_misplaced_at is null or secret_misplaced_at < $3::timestamptz - interval '1 day')`,
     values: [tenantId, applicationId, now],
   })
-}
 
 /** Deletes the application with its secrets. Its tokens become invalid. */
 export const removeApplication = (tx: Transaction, tenantId: string, applicationId: string) =>
@@ -243,19 +247,18 @@ export async function addApplicationSecret(
 }
 
 /** Deletes secrets that expired by `now`, or all secrets if the application needs none. */
-export async function removeApplicationSecrets(
+export const removeApplicationSecrets = (
   tx: Transaction,
   tenantId: string,
   applicationId: string,
   endedBy: Date | 'all',
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'application.remove_secrets',
     text: `delete from application_secrets where tenant_id = $1 and application_id = $2
              and ($3::timestamptz is null or expires_at <= $3)`,
     values: [tenantId, applicationId, endedBy === 'all' ? null : endedBy],
   })
-}
 
 export const findApplication = (tx: Transaction, tenantId: string, applicationId: string) =>
   firstRow<ApplicationRow>(tx, {
@@ -335,11 +338,12 @@ export async function findClients(
 function findingClients(clientIds: readonly string[]): Statement {
   return {
     name: 'application.client',
-    text: `select a.id, a.tenant_id as "tenantId", a.status, a.client_type as "clientType",
-             a.token_endpoint_auth_method as "tokenEndpointAuthMethod", a.held_to_method as "heldToMethod", a.audience,
-             a.grant_types as "grantTypes", a.scopes, a.default_scopes as "defaultScopes", a.jwks, a.jwks_uri as "jwksUri",
-             a.dpop_bound_access_tokens as "dpopBoundAccessTokens",
-             a.id_token_signed_response_alg as "idTokenSignedResponseAlg",
+    text: `select ${columnsOf(
+      `id tenant_id status client_type token_endpoint_auth_method held_to_method audience
+       grant_types scopes default_scopes jwks jwks_uri dpop_bound_access_tokens
+       id_token_signed_response_alg`,
+      'a',
+    )},
              t.status as "tenantStatus", a.metadata_url as "metadataUrl",
              a.registration is not null or a.metadata_url is not null as "selfRegistered",
              (select coalesce(json_agg(json_build_object('sha256', encode(s.secret_sha256, 'hex'),
@@ -398,34 +402,26 @@ export const findAuthorizingClient = (tx: Transaction, clientId: string) =>
   })
 
 /** The client_id of a client that is identified by its metadata document. Undefined for a registered one. */
-export async function findMetadataUrl(
-  tx: Transaction,
-  tenantId: string,
-  applicationId: string,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ url: string }>({
+export const findMetadataUrl = (tx: Transaction, tenantId: string, applicationId: string) =>
+  firstValue<string>(tx, {
     name: 'application.metadata_url',
     text: `select metadata_url as url from applications
            where tenant_id = $1 and id = $2 and metadata_url is not null`,
     values: [tenantId, applicationId],
   })
-  return rows[0]?.url
-}
 
 /** The audience of a client by its client_id: an id, or the URL of a metadata document. Undefined for an agent or wallet. */
-export async function findClientAudience(
+export const findClientAudience = (
   tx: Transaction,
   tenantId: string,
   { clientId, isId }: { readonly clientId: string; readonly isId: boolean },
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ audience: string }>({
+) =>
+  firstValue<string>(tx, {
     name: 'application.audience_of_client',
     text: `select audience from applications
            where tenant_id = $1 and (id = $2::uuid or metadata_url = $3)`,
     values: [tenantId, isId ? clientId : null, clientId],
   })
-  return rows[0]?.audience
-}
 
 /** The application of such a client in a tenant. */
 export const findByMetadataUrl = (tx: Transaction, tenantId: string, metadataUrl: string) =>
@@ -439,13 +435,13 @@ export const findByMetadataUrl = (tx: Transaction, tenantId: string, metadataUrl
  * The audiences among these that belong to an active application of the tenant, or to the tenant as credential issuer
  * (RFC 8707). @param baseUrl public base URL of the service. Null leaves out the credential issuer.
  */
-export async function knownAudiences(
+export const knownAudiences = (
   tx: Transaction,
   tenantId: string,
   audiences: readonly string[],
   baseUrl: string | null = null,
-): Promise<string[]> {
-  const { rows } = await tx.query<{ audience: string }>({
+) =>
+  allValues<string>(tx, {
     name: 'application.audiences',
     text: `select audience from applications
            where tenant_id = $1 and audience = any($2) and status = 'active'
@@ -455,35 +451,23 @@ export async function knownAudiences(
            where i.audience = any($2)`,
     values: [tenantId, audiences, baseUrl],
   })
-  return rows.map(({ audience }) => audience)
-}
 
 /** The same for the client of a metadata document, in any tenant. Crosses tenants. */
-export async function originListedByUrl(
-  tx: Transaction,
-  origin: string,
-  metadataUrl: string,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ listed: boolean }>({
+export const originListedByUrl = (tx: Transaction, origin: string, metadataUrl: string) =>
+  onlyValue<boolean>(tx, {
     name: 'application.origin_listed_by_url',
     text: `select exists (select from applications
              where metadata_url = $2 and allowed_origins @> array[$1::text]
                and status = 'active') as listed`,
     values: [origin, metadataUrl],
   })
-  return rows[0]!.listed
-}
 
 /**
  * True if the application, or any active application if null, lists the origin or has a redirect URI there. Crosses
  * tenants.
  */
-export async function originListed(
-  tx: Transaction,
-  origin: string,
-  applicationId: string | null,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ listed: boolean }>({
+export const originListed = (tx: Transaction, origin: string, applicationId: string | null) =>
+  onlyValue<boolean>(tx, {
     name: 'application.origin_listed',
     text: `select exists (select from application_origins o
                join applications a on a.tenant_id = o.tenant_id and a.id = o.application_id
@@ -491,8 +475,6 @@ export async function originListed(
                and ($2::uuid is null or a.id = $2)) as listed`,
     values: [[origin, loopbackHostOf(origin)].filter((one) => one !== null), applicationId],
   })
-  return rows[0]!.listed
-}
 
 /** A loopback origin without its port, which the row of an application with a free port has. Null for others. */
 function loopbackHostOf(origin: string): string | null {
@@ -500,19 +482,13 @@ function loopbackHostOf(origin: string): string | null {
 }
 
 /** The `authorization_details` types of the tenant's active applications, in order. */
-export async function authorizationDetailsTypes(
-  tx: Transaction,
-  tenantId: string,
-  most: number,
-): Promise<readonly string[]> {
-  const { rows } = await tx.query<{ type: string }>({
+export const authorizationDetailsTypes = (tx: Transaction, tenantId: string, most: number) =>
+  allValues<string>(tx, {
     name: 'application.authorization_details_types',
     text: `select distinct unnest(authorization_details_types) as type from applications
            where tenant_id = $1 and status = 'active' order by type limit $2`,
     values: [tenantId, most],
   })
-  return rows.map(({ type }) => type)
-}
 
 /** The values of $1 to $23, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
@@ -543,18 +519,11 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
   ]
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", name, status, client_type as "clientType",
-  token_endpoint_auth_method as "tokenEndpointAuthMethod", held_to_method as "heldToMethod", audience,
-  redirect_uris as "redirectUris", post_logout_redirect_uris as "postLogoutRedirectUris",
-  allowed_origins as "allowedOrigins", grant_types as "grantTypes",
-  response_types as "responseTypes", scopes, default_scopes as "defaultScopes",
-  jwks, jwks_uri as "jwksUri",
-  dpop_bound_access_tokens as "dpopBoundAccessTokens",
-  require_pushed_authorization_requests as "requirePushedAuthorizationRequests",
-  id_token_signed_response_alg as "idTokenSignedResponseAlg", logo_uri as "logoUri",
-  require_pkce as "requirePkce", loopback_any_port as "loopbackAnyPort",
-  authorization_details_types as "authorizationDetailsTypes", metadata_url as "metadataUrl",
-  created_at as "createdAt", updated_at as "updatedAt"`
+const COLUMNS =
+  columnsOf(`id tenant_id name status client_type token_endpoint_auth_method held_to_method audience
+  redirect_uris post_logout_redirect_uris allowed_origins grant_types response_types scopes default_scopes jwks
+  jwks_uri dpop_bound_access_tokens require_pushed_authorization_requests id_token_signed_response_alg logo_uri
+  require_pkce loopback_any_port authorization_details_types metadata_url created_at updated_at`)
 
 const FOREIGN_KEY_VIOLATION = '23503'
 

@@ -3,13 +3,15 @@ import { personInForce, tenantInForce } from '../platform/in-force.js'
 import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
   changedRows,
-  firstRow,
   type Database,
+  execute,
+  firstRow,
   inOrderOf,
   LOOKED_UP,
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** Individually requested claims, by destination (OpenID Connect Core section 5.5). */
 export type RequestedClaims = {
@@ -49,8 +51,8 @@ export type CodeGrant = {
 }
 export type NewCode = CodeGrant & { readonly codeSha256: Uint8Array }
 
-export async function insertCode(tx: Transaction, code: NewCode): Promise<void> {
-  await tx.query({
+export const insertCode = (tx: Transaction, code: NewCode) =>
+  execute(tx, {
     name: 'authorization_code.insert',
     text: `insert into authorization_codes (tenant_id, id, code_sha256, client_id, session_id,
              subject, organization_id, redirect_uri, code_challenge, jkt, scopes, audience, nonce,
@@ -83,7 +85,6 @@ export async function insertCode(tx: Transaction, code: NewCode): Promise<void> 
       code.documentSha256,
     ],
   })
-}
 
 export type CodeRow = CodeGrant & {
   readonly redeemedAt: Date | null
@@ -99,15 +100,12 @@ export async function findCodes(
   const [found] = await database.together(null, [
     {
       name: 'authorization_code.find',
-      text: `select c.code_sha256 as "codeSha256", c.tenant_id as "tenantId", c.id,
-               c.client_id as "clientId", c.session_id as "sessionId", c.subject,
-               c.organization_id as "organizationId", c.redirect_uri as "redirectUri",
-               c.code_challenge as "codeChallenge", c.jkt, c.scopes, c.audience,
-               c.resource_ids as "resourceIds", c.nonce, c.level,
-               c.amr, c.auth_time as "authTime",
-               c.authorization_details as "authorizationDetails", c.claims,
-               c.created_at as "createdAt", c.expires_at as "expiresAt",
-               c.redeemed_at as "redeemedAt", c.document_sha256 as "documentSha256",
+      text: `select ${columnsOf(
+        `code_sha256 tenant_id id client_id session_id subject organization_id redirect_uri
+         code_challenge jkt scopes audience resource_ids nonce level amr auth_time authorization_details claims
+         created_at expires_at redeemed_at document_sha256`,
+        'c',
+      )},
                ${tenantInForce('c.tenant_id')}
                and coalesce((select ended_at is null from sessions
                  where tenant_id = c.tenant_id and id = c.session_id), false)

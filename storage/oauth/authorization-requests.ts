@@ -1,5 +1,6 @@
 /** Pending authorization requests: pushed (RFC 9126), or waiting for sign-in and consent. */
-import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
+import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type NewAuthorizationRequest<Request> = {
   readonly tenantId: string
@@ -54,8 +55,7 @@ export const findAuthorizationRequest = <Request>(
 ) =>
   firstRow<AuthorizationRequestRow<Request>>(tx, {
     name: 'authorization_request.find',
-    text: `select tenant_id as "tenantId", id, client_id as "clientId", pushed_id as "pushedId",
-             request, created_at as "createdAt"
+    text: `select ${columnsOf('tenant_id id client_id pushed_id request created_at')}
            from authorization_requests
            where handle_sha256 = $1 and consumed_at is null and expires_at > $2`,
     values: [Buffer.from(handleSha256), now],
@@ -75,8 +75,7 @@ export type EndedRequest<Request> = Pick<
 export const findEndedAuthorizationRequest = <Request>(tx: Transaction, handleSha256: Uint8Array) =>
   firstRow<EndedRequest<Request>>(tx, {
     name: 'authorization_request.find_ended',
-    text: `select client_id as "clientId", request, answer,
-             consumed_at as "consumedAt" from authorization_requests
+    text: `select ${columnsOf('client_id request answer consumed_at')} from authorization_requests
            where handle_sha256 = $1`,
     values: [Buffer.from(handleSha256)],
   })
@@ -102,20 +101,14 @@ export async function consumeAuthorizationRequests(
 }
 
 /** Notes the session that the user chose for a pending request. */
-export async function chooseSession(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-  sessionId: string,
-): Promise<void> {
-  await tx.query({
+export const chooseSession = (tx: Transaction, tenantId: string, id: string, sessionId: string) =>
+  execute(tx, {
     name: 'authorization_request.choose_session',
     text: `update authorization_requests
            set request = request || jsonb_build_object('chosenSession', $3::text)
            where tenant_id = $1 and id = $2 and consumed_at is null`,
     values: [tenantId, id, sessionId],
   })
-}
 
 /** Deletes up to `limit` requests that ended before `before`. */
 export const removeEndedAuthorizationRequests = (tx: Transaction, before: Date, limit: number) =>

@@ -73,26 +73,18 @@ export const findRegistrationToken = (tx: Transaction, tokenSha256: Uint8Array, 
   })
 
 /** Finds an agent that may work in the tenant. Its home may be elsewhere, so it crosses tenants. */
-export async function findAgentCreator(
-  tx: Transaction,
-  tenantId: string,
-  agentId: string,
-): Promise<{ role: 'owner' | 'admin' | 'member' | null; granted: string[] } | undefined> {
-  const { rows } = await tx.query<{ role: 'owner' | 'admin' | 'member' | null; granted: string[] }>(
-    {
-      name: 'registration_token.agent_maker',
-      text: `select m.role, a.scopes as granted
+export const findAgentCreator = (tx: Transaction, tenantId: string, agentId: string) =>
+  firstRow<{ role: 'owner' | 'admin' | 'member' | null; granted: string[] }>(tx, {
+    name: 'registration_token.agent_maker',
+    text: `select m.role, a.scopes as granted
              from agents a join tenants t on t.id = $1
              left join organization_members m on m.organization_id = t.organization_id
                and m.member_type = 'agent' and m.member_id = a.id
              where a.id = $2 and a.status = 'active' and (a.tenant_id = $1 or m.member_id is not null)
                and not exists (select from agent_suspensions x
                  where x.tenant_id = $1 and x.agent_id = a.id)`,
-      values: [tenantId, agentId],
-    },
-  )
-  return rows[0]
-}
+    values: [tenantId, agentId],
+  })
 
 /** Takes one use. False if no use is left. */
 export const useRegistrationToken = (tx: Transaction, tenantId: string, id: string, now: Date) =>

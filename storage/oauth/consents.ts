@@ -1,5 +1,5 @@
 /** Consents that users gave to applications, stored until they are withdrawn. */
-import { allRows, type Transaction } from '../platform/sql.js'
+import { allRows, execute, firstValue, type Transaction } from '../platform/sql.js'
 
 export type ConsentKey = {
   readonly tenantId: string
@@ -35,14 +35,14 @@ export async function readConsents(
 }
 
 /** Adds scopes to the consent for an API resource. */
-export async function rememberResourceConsent(
+export const rememberResourceConsent = (
   tx: Transaction,
   { tenantId, subject, clientId }: ConsentKey,
   resourceId: string,
   scopes: readonly string[],
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'consent.remember_resource',
     text: `insert into resource_consents as c
              (tenant_id, subject, client_id, resource_id, scopes, created_at, updated_at)
@@ -52,27 +52,24 @@ export async function rememberResourceConsent(
              scopes = c.scopes || array(select unnest($5::text[]) except select unnest(c.scopes))`,
     values: [tenantId, subject, clientId, resourceId, scopes, now],
   })
-}
 
 /** The scopes that the user consented to. Empty without a consent. */
-export async function consentedScopes(tx: Transaction, key: ConsentKey): Promise<string[]> {
-  const { rows } = await tx.query<{ scopes: string[] }>({
+export const consentedScopes = async (tx: Transaction, key: ConsentKey) =>
+  (await firstValue<string[]>(tx, {
     name: 'consent.scopes',
     text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3
              and not asks_again`,
     values: [key.tenantId, key.subject, key.clientId],
-  })
-  return rows[0]?.scopes ?? []
-}
+  })) ?? []
 
 /** Adds scopes to the consent. */
-export async function rememberConsent(
+export const rememberConsent = (
   tx: Transaction,
   { tenantId, subject, clientId }: ConsentKey,
   scopes: readonly string[],
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'consent.remember',
     text: `insert into consents as c (tenant_id, subject, client_id, scopes, created_at, updated_at)
            values ($1, $2, $3, $4, $5, $5)
@@ -81,7 +78,6 @@ export async function rememberConsent(
              scopes = c.scopes || array(select unnest($4::text[]) except select unnest(c.scopes))`,
     values: [tenantId, subject, clientId, scopes, now],
   })
-}
 
 export type ConsentRow = {
   readonly clientId: string

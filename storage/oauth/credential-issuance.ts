@@ -1,6 +1,14 @@
 /** Issued credentials, and the facts that they state. Claims are not stored. */
 import { ending } from '../platform/ends/ending.js'
-import { allRows, changedRows, firstRow, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  firstRow,
+  firstValue,
+  type Transaction,
+} from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** What a credential may state about a person. */
 export type CredentialPerson = {
@@ -87,11 +95,8 @@ export type NewIssuedCredential = {
   readonly kid: string
 }
 
-export async function insertIssuedCredential(
-  tx: Transaction,
-  one: NewIssuedCredential,
-): Promise<void> {
-  await tx.query({
+export const insertIssuedCredential = (tx: Transaction, one: NewIssuedCredential) =>
+  execute(tx, {
     name: 'issued_credential.insert',
     text: `insert into issued_credentials (tenant_id, id, offer_id, user_id, subject, delegation_id,
              configuration_id, roles, list_id, idx, notification_id, issued_at, expires_at, kid)
@@ -113,23 +118,16 @@ export async function insertIssuedCredential(
       one.kid,
     ],
   })
-}
 
 /** When a key of the service last signed a credential of the tenant that has not ended; null if none did. */
-export async function lastOfServiceKey(
-  tx: Transaction,
-  tenantId: string,
-  now: Date,
-): Promise<Date | null> {
-  const { rows } = await tx.query<{ issuedAt: Date }>({
+export const lastOfServiceKey = async (tx: Transaction, tenantId: string, now: Date) =>
+  (await firstValue<Date>(tx, {
     name: 'issued_credential.of_service_key',
     text: `select issued_at as "issuedAt" from issued_credentials
            where tenant_id = $1 and kid is null and expires_at > $2
            order by issued_at desc limit 1`,
     values: [tenantId, now],
-  })
-  return rows[0]?.issuedAt ?? null
-}
+  })) ?? null
 
 export type IssuedCredentialRow = {
   readonly id: string
@@ -147,10 +145,8 @@ export type IssuedCredentialRow = {
   readonly revokedReason: string | null
 }
 
-const ISSUED = `id, tenant_id as "tenantId", offer_id as "offerId", user_id as "userId",
-  delegation_id as "delegationId", configuration_id as "configurationId", list_id as "listId", idx,
-  issued_at as "createdAt", expires_at as "expiresAt", revoked_at as "revokedAt",
-  revoked_reason as "revokedReason"`
+const ISSUED = `${columnsOf('id tenant_id offer_id user_id delegation_id configuration_id list_id idx')},
+  issued_at as "createdAt", ${columnsOf('expires_at revoked_at revoked_reason')}`
 
 /** A page of a tenant's issued credentials, newest first. */
 export const issuedCredentialsOfTenant = (

@@ -1,5 +1,13 @@
 /** Credential offers. A code or an issuer_state is redeemed once (OpenID4VCI sections 4 to 6). */
-import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  firstRow,
+  firstValue,
+  isChanged,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type OfferGrant = 'authorization_code' | 'pre-authorized_code'
 /** `burned`: too many wrong transaction codes. It is shown as expired. */
@@ -33,11 +41,8 @@ const COLUMNS = `tenant_id as "tenantId", id, issuer, configuration_id as "confi
   user_id as "userId", subject, delegation_id as "delegationId", grant_type as "grantType",
   tx_code_sha256 as "txCodeSha256", status, created_at as "createdAt", expires_at as "expiresAt"`
 
-export async function insertCredentialOffer(
-  tx: Transaction,
-  offer: NewCredentialOffer,
-): Promise<void> {
-  await tx.query({
+export const insertCredentialOffer = (tx: Transaction, offer: NewCredentialOffer) =>
+  execute(tx, {
     name: 'credential_offer.insert',
     text: `insert into credential_offers (tenant_id, id, issuer, configuration_id, user_id, subject,
              delegation_id, grant_type, handle_sha256, code_sha256, tx_code_sha256, created_at,
@@ -59,7 +64,6 @@ export async function insertCredentialOffer(
       offer.expiresAt,
     ],
   })
-}
 
 /** A page of a tenant's offers, newest first. */
 export const credentialOffersOfTenant = (
@@ -144,11 +148,11 @@ export type CodeRedemption = {
  * concurrent guesses cannot get more attempts.
  * @returns whether this call redeemed the code. Undefined if the code is used, expired or burned.
  */
-export async function redeemPreAuthorizedCode(
+export const redeemPreAuthorizedCode = (
   tx: Transaction,
   { tenantId, id, right, tokenId, now }: CodeRedemption,
-): Promise<boolean | undefined> {
-  const { rows } = await tx.query<{ redeemed: boolean }>({
+) =>
+  firstValue<boolean>(tx, {
     name: 'credential_offer.redeem_code',
     text: `update credential_offers set
              tx_failures = tx_failures + case when $3 then 0 else 1 end,
@@ -160,8 +164,6 @@ export async function redeemPreAuthorizedCode(
            returning status = 'redeemed' as redeemed`,
     values: [tenantId, id, right, tokenId, now, TX_CODE_FAILURES_MAX],
   })
-  return rows[0]?.redeemed
-}
 
 /** Uses up the issuer_state of an offer for one authorization code. False if it is used or expired. */
 export const redeemIssuerState = (
@@ -191,18 +193,13 @@ export const holdOfferOfToken = (
     values: [tenantId, tokenId, grantId],
   })
 
-export async function markOfferIssued(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<void> {
-  await tx.query({
+export const markOfferIssued = (tx: Transaction, tenantId: string, id: string) =>
+  execute(tx, {
     name: 'credential_offer.issued',
     text: `update credential_offers set status = 'issued'
            where tenant_id = $1 and id = $2 and status = 'redeemed'`,
     values: [tenantId, id],
   })
-}
 
 /** Deletes up to `limit` offers that expired before `before`. Crosses tenants. */
 export const removeEndedOffers = (tx: Transaction, before: Date, limit: number) =>

@@ -1,7 +1,15 @@
 /** Clients that are identified by the URL of their metadata document, per tenant (Client ID Metadata Documents). */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import { allRows, changedRows, firstRow, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  firstRow,
+  firstValue,
+  type Transaction,
+} from '../platform/sql.js'
 import type { ApplicationRow } from './applications.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type ObservedClient = {
   /** Also the id of its application. */
@@ -170,44 +178,40 @@ export async function updateObservedClient(
   return rows[0]
 }
 
-async function insertObservedDocument(tx: Transaction, o: Observation): Promise<void> {
-  await tx.query({
+const insertObservedDocument = (tx: Transaction, o: Observation) =>
+  execute(tx, {
     name: 'observed_client.insert_document',
     text: `insert into observed_client_documents (tenant_id, id, document_sha256, document, first_seen_at)
            values ($1, $2, $3, $4, $5) on conflict do nothing`,
     values: [o.tenantId, o.id, o.documentSha256, JSON.stringify(o.document), o.now],
   })
-}
 
 /** Records a use of the client. */
-export async function touchObservedClient(
+export const touchObservedClient = (
   tx: Transaction,
   { tenantId, id, now, grantsUntil }: Pick<Observation, 'tenantId' | 'id' | 'now' | 'grantsUntil'>,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'observed_client.touch',
     text: `update observed_clients set last_seen_at = greatest(last_seen_at, $3::timestamptz),
              grants_until = greatest(grants_until, $4::timestamptz)
            where tenant_id = $1 and id = $2`,
     values: [tenantId, id, now, grantsUntil],
   })
-}
 
 /** The document that the client had under this hash. */
-export async function findObservedDocument(
+export const findObservedDocument = (
   tx: Transaction,
   tenantId: string,
   id: string,
   sha256: string,
-): Promise<Readonly<Record<string, unknown>> | undefined> {
-  const { rows } = await tx.query<{ document: Record<string, unknown> }>({
+) =>
+  firstValue<Record<string, unknown>>(tx, {
     name: 'observed_client.document',
     text: `select document from observed_client_documents
            where tenant_id = $1 and id = $2 and document_sha256 = $3`,
     values: [tenantId, id, sha256],
   })
-  return rows[0]?.document
-}
 
 /** The facts about a client for its consent page. */
 export type ObservedFacts = {
@@ -251,9 +255,7 @@ export const listObservedClients = (
 ) =>
   allRows<ObservedClientRow>(tx, {
     name: 'observed_client.list',
-    text: `select o.id, o.client_id as "clientId", o.client_name as "clientName",
-             o.document_sha256 as "documentSha256", o.first_seen_at as "firstSeenAt",
-             o.last_seen_at as "lastSeenAt",
+    text: `select ${columnsOf('id client_id client_name document_sha256 first_seen_at last_seen_at', 'o')},
              o.first_seen_at as "createdAt",
              (select count(*) from refresh_families f
                 join sessions s on s.tenant_id = f.tenant_id and s.id = f.session_id

@@ -5,11 +5,14 @@ import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.
 import {
   changedRows,
   type Database,
+  firstRow,
   inOrderOf,
   LOOKED_UP,
+  onlyValue,
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type RefreshTokenRow = {
   readonly tenantId: string
@@ -53,13 +56,8 @@ export type RefreshTokenRow = {
 }
 
 /** Finds a token by its hash. Its tenant is unknown, so the transaction crosses tenants. */
-export async function findRefreshToken(
-  tx: Transaction,
-  tokenSha256: Uint8Array,
-): Promise<RefreshTokenRow | undefined> {
-  const { rows } = await tx.query<RefreshTokenRow>(finding([tokenSha256]))
-  return rows[0]
-}
+export const findRefreshToken = (tx: Transaction, tokenSha256: Uint8Array) =>
+  firstRow<RefreshTokenRow>(tx, finding([tokenSha256]))
 
 /** The same for many tokens, in the order of their hashes. */
 export async function findRefreshTokens(
@@ -75,8 +73,7 @@ function finding(hashes: readonly Uint8Array[]): Statement {
     name: 'refresh_token.find',
     // From token to family to session, one row each. `offset 0` prevents the planner from joining all
     // sessions of the tenant first, as it does on tables without statistics.
-    text: `select t.tenant_id as "tenantId", t.family_id as "familyId", t.generation,
-             t.token_sha256 as "tokenSha256", t.issued_at as "issuedAt", t.rotated_at as "rotatedAt",
+    text: `select ${columnsOf('tenant_id family_id generation token_sha256 issued_at rotated_at', 't')},
              t.successor_answer as "successorAnswer",
              exists (select from refresh_tokens n where n.tenant_id = t.tenant_id
                and n.family_id = t.family_id and n.generation = t.generation + 1
@@ -87,9 +84,8 @@ function finding(hashes: readonly Uint8Array[]): Statement {
              case when f.browser_session_id is not null and exists (select from sessions b
                where b.tenant_id = t.tenant_id and b.id = f.browser_session_id
                  and b.ended_at is null and b.expires_at > now() + interval '1 hour')
-               then f.browser_session_id else s.id end as "accessSessionId", s.subject,
-             s.subject_type as "subjectType", s.agent_id as "agentId",
-             s.organization_id as "organizationId", coalesce(f.amr, s.amr) as amr,
+               then f.browser_session_id else s.id end as "accessSessionId",
+             ${columnsOf('subject subject_type agent_id organization_id', 's')}, coalesce(f.amr, s.amr) as amr,
              coalesce(f.auth_time, s.auth_time) as "authTime", f.level,
              f.authorization_details as "authorizationDetails", f.claims,
              case when s.subject_type = 'human' and s.agent_id is not null then s.id end
@@ -186,14 +182,14 @@ export function rotatingRefreshTokens(
 }
 
 /** Revokes a family once and erases its stored responses. True for the call that did. */
-export async function revokeRefreshFamily(
+export const revokeRefreshFamily = (
   tx: Transaction,
   tenantId: string,
   familyId: string,
   reason: string,
   now: Date,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ revoked: boolean }>({
+) =>
+  onlyValue<boolean>(tx, {
     name: 'refresh_family.revoke',
     text: `with revoked as (
              update refresh_families set revoked_at = $3, revoked_reason = $4
@@ -206,8 +202,6 @@ export async function revokeRefreshFamily(
            select exists (select from revoked) as revoked`,
     values: [tenantId, familyId, now, reason],
   })
-  return rows[0]!.revoked
-}
 
 /** Erases up to `limit` stored responses of rotations before `before`, which cannot be repeated any more. */
 export const wipeOldAnswers = (tx: Transaction, before: Date, limit: number) =>

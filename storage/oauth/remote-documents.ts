@@ -1,5 +1,5 @@
 /** Documents of other hosts, fetched once and shared by all processes. They are public and belong to no tenant. */
-import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
+import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
 
 export type RemoteDocumentKind = 'client' | 'keys'
 
@@ -23,8 +23,8 @@ export const findRemoteDocument = (tx: Transaction, kind: RemoteDocumentKind, ur
   })
 
 /** Stores what was fetched last. */
-export async function storeRemoteDocument(tx: Transaction, row: RemoteDocumentRow): Promise<void> {
-  await tx.query({
+export const storeRemoteDocument = (tx: Transaction, row: RemoteDocumentRow) =>
+  execute(tx, {
     name: 'remote_document.store',
     text: `insert into remote_documents as d (url, kind, document, sha256, fetched_at, fresh_until)
            values ($1, $2, $3, $4, $5, $6)
@@ -41,7 +41,6 @@ export async function storeRemoteDocument(tx: Transaction, row: RemoteDocumentRo
       row.freshUntil,
     ],
   })
-}
 
 /** Deletes up to `limit` documents that were fresh until `before`. */
 export const removeEndedRemoteDocuments = (tx: Transaction, before: Date, limit: number) =>

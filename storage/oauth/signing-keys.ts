@@ -1,6 +1,7 @@
 /** Signing keys: at most one next and one current per tenant and algorithm, and any number of retired ones. */
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import { allRows, isChanged, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** The associated data with which a private key is sealed. It contains the kid of its row. */
 export function privateKeyContext(kid: string): string {
@@ -28,9 +29,8 @@ export async function lockSigningKeys(tx: Transaction, tenantId: string): Promis
 export const listSigningKeys = (tx: Transaction, tenantId: string) =>
   allRows<SigningKeyRow>(tx, {
     name: 'signing_key.list',
-    text: `select kid, algorithm, state, public_jwk as "publicJwk",
-             private_sealed as "privateSealed", created_at as "createdAt",
-             current_since as "currentSince", verifiable_until as "verifiableUntil"
+    text: `select ${columnsOf(`kid algorithm state public_jwk private_sealed created_at current_since
+             verifiable_until`)}
            from signing_keys where tenant_id = $1
            order by array_position(array['current', 'next', 'retired'], state), algorithm,
              created_at desc, kid`,
@@ -47,9 +47,8 @@ export type TenantSigningKeyRow = Omit<SigningKeyRow, 'publicJwk' | 'privateSeal
 export const listTenantSigningKeys = (tx: Transaction, serviceTenantId: string) =>
   allRows<TenantSigningKeyRow>(tx, {
     name: 'signing_key.of_tenants',
-    text: `select k.tenant_id as "tenantId", t.slug as "tenantSlug", k.kid, k.algorithm, k.state,
-             k.created_at as "createdAt", k.current_since as "currentSince",
-             k.verifiable_until as "verifiableUntil"
+    text: `select k.tenant_id as "tenantId", t.slug as "tenantSlug",
+             ${columnsOf('kid algorithm state created_at current_since verifiable_until', 'k')}
            from signing_keys k join tenants t on t.id = k.tenant_id
            where k.tenant_id <> $1
            order by t.slug, array_position(array['current', 'next', 'retired'], k.state),

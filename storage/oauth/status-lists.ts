@@ -2,7 +2,16 @@
  * Token status lists (draft-ietf-oauth-status-list): one bit per token. An index is drawn at random and
  * never given twice, so that the numbers of two tokens tell nothing about their holders.
  */
-import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  allValues,
+  changedRows,
+  execute,
+  firstRow,
+  isChanged,
+  onlyValue,
+  type Transaction,
+} from '../platform/sql.js'
 import type { TokenStatusQuery } from './token-sessions.js'
 
 /** What the tokens of a list are. */
@@ -107,20 +116,14 @@ function draws(random: StatusRandom): number[] {
 }
 
 /** Ends allocations in a list of which four fifths are used. */
-async function closeFullList(
-  tx: Transaction,
-  tenantId: string,
-  listId: string,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+const closeFullList = (tx: Transaction, tenantId: string, listId: string, now: Date) =>
+  execute(tx, {
     name: 'status_list.close',
     text: `update status_lists l set full_at = $3
            where tenant_id = $1 and id = $2 and full_at is null
              and (select count(*) from status_entries where tenant_id = $1 and list_id = $2) * 5 >= l.size * 4`,
     values: [tenantId, listId, now],
   })
-}
 
 export type StatusChange = {
   readonly tenantId: string
@@ -194,34 +197,27 @@ export const liveEntries = (
   })
 
 /** Sets entries to INVALID by their indices. */
-export async function invalidateEntries(
+export const invalidateEntries = (
   tx: Transaction,
   { tenantId, listId }: { readonly tenantId: string; readonly listId: string },
   indices: readonly number[],
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'status_entry.invalidate_indices',
     text: `update status_entries set invalid_at = $4
            where tenant_id = $1 and list_id = $2 and idx = any($3::integer[]) and invalid_at is null`,
     values: [tenantId, listId, indices, now],
   })
-}
 
 /** The indices of the invalid entries of a list. */
-export async function invalidIndices(
-  tx: Transaction,
-  tenantId: string,
-  listId: string,
-): Promise<readonly number[]> {
-  const { rows } = await tx.query<{ indices: number[] | null }>({
+export const invalidIndices = async (tx: Transaction, tenantId: string, listId: string) =>
+  (await onlyValue<number[] | null>(tx, {
     name: 'status_list.invalid_indices',
     text: `select array_agg(idx) as indices from status_entries
            where tenant_id = $1 and list_id = $2 and invalid_at is not null`,
     values: [tenantId, listId],
-  })
-  return rows[0]!.indices ?? []
-}
+  })) ?? []
 
 /** Takes the right to sign a list. False if a process took it within the last second. */
 export const claimSigning = (tx: Transaction, tenantId: string, listId: string) =>
@@ -253,14 +249,12 @@ export async function storeStatusListToken(tx: Transaction, list: SignedStatusLi
 }
 
 /** Ids of the lists of all tenants, newest first. Crosses tenants. */
-export async function statusListIds(tx: Transaction, limit: number): Promise<readonly string[]> {
-  const { rows } = await tx.query<{ id: string }>({
+export const statusListIds = (tx: Transaction, limit: number) =>
+  allValues<string>(tx, {
     name: 'status_list.ids',
     text: `select id from status_lists order by created_at desc, id desc limit $1`,
     values: [limit],
   })
-  return rows.map(({ id }) => id)
-}
 
 /** Deletes up to `limit` closed lists whose tokens have all expired. Crosses tenants. */
 export const removeEndedStatusLists = (tx: Transaction, before: Date, limit: number) =>

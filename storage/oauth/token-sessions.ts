@@ -2,11 +2,13 @@
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
 import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
+  allRows,
   changedRows,
+  type Database,
   firstRow,
   isChanged,
-  type Database,
   LOOKED_UP,
+  onlyValue,
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
@@ -160,12 +162,8 @@ export async function openPersonSession(
  * True if the session is open. The lock keeps it open until the transaction ends: a concurrent
  * sign-out waits, and then sees what was decided. @param id of a browser session or token session.
  */
-export async function holdOpenSession(
-  tx: Transaction,
-  tenantId: string,
-  id: string,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ open: boolean }>({
+export const holdOpenSession = (tx: Transaction, tenantId: string, id: string) =>
+  onlyValue<boolean>(tx, {
     name: 'session.hold_open',
     text: `with browser as materialized (
              select from browser_sessions
@@ -176,8 +174,6 @@ export async function holdOpenSession(
            select exists (select from browser) or exists (select from tokens) as open`,
     values: [tenantId, id],
   })
-  return rows[0]!.open
-}
 
 /** Whether a token is still valid. It is valid if all members are true. */
 export type TokenStatus = {
@@ -224,13 +220,8 @@ export type RecentTokenQuery = TokenStatusQuery & {
  * Reads the status of tokens, in the order of the queries. An agent's home tenant may differ from the
  * token's, so the transaction crosses tenants.
  */
-export async function readTokenStatus(
-  tx: Transaction,
-  queries: readonly TokenStatusQuery[],
-): Promise<readonly TokenStatus[]> {
-  const { rows } = await tx.query<TokenStatus>(tokenStatusStatement(queries))
-  return rows
-}
+export const readTokenStatus = (tx: Transaction, queries: readonly TokenStatusQuery[]) =>
+  allRows<TokenStatus>(tx, tokenStatusStatement(queries))
 
 /** The same in its own round trip, without a transaction. */
 export async function readTokenStatusBatch(

@@ -1,7 +1,7 @@
 /** Counts mail per tenant and per address, to limit both. Days are in UTC. */
 import type { Email } from '../../actors/domain/email.js'
 import { createHash } from 'node:crypto'
-import { firstRow, type Transaction } from '../platform/sql.js'
+import { firstRow, firstValue, type Transaction } from '../platform/sql.js'
 
 /** Facts that decide whether a tenant may write to an address. */
 export type MailStanding = {
@@ -71,12 +71,8 @@ export async function takeAddressShare(
 }
 
 /** Counts one message of a tenant, in one statement. */
-export async function takeTenantShare(
-  tx: Transaction,
-  tenantId: string,
-  perDayMax: number,
-): Promise<RetryAfterSecs | null> {
-  const { rows } = await tx.query<{ secs: number | null }>({
+export const takeTenantShare = async (tx: Transaction, tenantId: string, perDayMax: number) =>
+  (await firstValue<number | null>(tx, {
     name: 'mail_share.take_tenant',
     text: `with taken as (
              insert into mail_tenant_shares as s (tenant_id, day, letters)
@@ -87,9 +83,7 @@ export async function takeTenantShare(
            select case when not exists (select from taken)
              then greatest(1, ceil(extract(epoch from ${UNTIL_TOMORROW})))::integer end as secs`,
     values: [tenantId, perDayMax],
-  })
-  return rows[0]?.secs ?? null
-}
+  })) ?? null
 
 const TODAY = `(clock_timestamp() at time zone 'UTC')::date`
 const UNTIL_TOMORROW = `(((${TODAY} + 1)::timestamp at time zone 'UTC') - clock_timestamp())`

@@ -5,7 +5,7 @@
  */
 import type { Email } from '../../actors/domain/email.js'
 import { hasKeyOrFactorIn } from '../identity/ways/ways-in.js'
-import { changedRows, firstRow, type Transaction } from '../platform/sql.js'
+import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
 
 export type TicketPurpose =
   | 'sign_in'
@@ -206,21 +206,20 @@ export async function tryCode(
 }
 
 /** Voids the other tickets of an account, in one tenant or (null) in all. */
-export async function voidTickets(
+export const voidTickets = (
   tx: Transaction,
   accountId: string,
   tenantId: string | null,
   purpose: TicketPurpose,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'mail_ticket.void',
     text: `update mail_tickets set used_at = $3
            where account_id = $1 and purpose = $2 and used_at is null
              and ($4::uuid is null or tenant_id = $4)`,
     values: [accountId, purpose, now, tenantId],
   })
-}
 
 /** Deletes up to `limit` tickets that expired before `before`. */
 export const removeExpiredTickets = (tx: Transaction, before: Date, limit: number) =>

@@ -2,7 +2,14 @@
  * The mail queue: messages are queued in the transaction of their cause, and leased by the worker
  * that sends them.
  */
-import { allRows, changedRows, isChanged, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  isChanged,
+  onlyValue,
+  type Transaction,
+} from '../platform/sql.js'
 import {
   claimInTurn,
   type ClaimRoom,
@@ -107,15 +114,14 @@ export const claimMail = (tx: Transaction, lease: string, room: ClaimRoom, lease
   })
 
 /** Extends the leases of messages in progress. */
-export async function renewMail(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
-  await tx.query({
+export const renewMail = (tx: Transaction, lease: string, leaseSecs: number) =>
+  execute(tx, {
     name: 'outgoing_mail.renew',
     text: `update outgoing_mail
            set leased_until = statement_timestamp() + make_interval(secs => $2)
            where lease = $1 and status = 'queued' and leased_until > statement_timestamp()`,
     values: [lease, leaseSecs],
   })
-}
 
 export type MailEnd = 'sent' | 'failed' | 'expired'
 
@@ -137,34 +143,33 @@ export const finishMail = (
   })
 
 /** Releases a message for a later attempt. */
-export async function postponeMail(
+export const postponeMail = (
   tx: Transaction,
   { tenantId, id }: Pick<ClaimedMail, 'tenantId' | 'id'>,
   lease: string,
   waitSecs: number,
   error: string,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'outgoing_mail.postpone',
     text: `update outgoing_mail set lease = null, leased_until = null, error = $5,
              next_attempt_at = statement_timestamp() + make_interval(secs => $4)
            where tenant_id = $1 and id = $2 and lease = $3 and status = 'queued'`,
     values: [tenantId, id, lease, waitSecs, error],
   })
-}
 
 /**
  * Milliseconds until a message may be claimed, at most `withinMs`.
  * @param without tenants whose share is full.
  * @param full groups whose share is full.
  */
-export async function nextMailMs(
+export const nextMailMs = (
   tx: Transaction,
   withinMs: number,
   without: readonly string[],
   full: FullGroups,
-): Promise<number> {
-  const { rows } = await tx.query<{ ms: number }>({
+) =>
+  onlyValue<number>(tx, {
     name: 'outgoing_mail.next',
     text: dueWithin(
       { table: 'outgoing_mail', due: 'next_attempt_at' },
@@ -173,8 +178,6 @@ export async function nextMailMs(
     ),
     values: [withinMs, without, full.sandboxes, full.networks],
   })
-  return rows[0]!.ms
-}
 
 /** Deletes up to `limit` messages that ended before `before`. */
 export const sweepMail = (tx: Transaction, before: Date, limit: number) =>

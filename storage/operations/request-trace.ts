@@ -1,5 +1,6 @@
 /** Finds what the database knows of one request: audit events and webhook attempts. It reads all tenants. */
 import { allRows, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** An audit event of the request. */
 export type TracedEvent = {
@@ -48,8 +49,7 @@ export const eventsOfRequest = (
 ) =>
   allRows<TracedEvent>(tx, {
     name: 'trace.events',
-    text: `select tenant_id as "tenantId", id, type, occurred_at as "occurredAt", outcome,
-                  client_id as "clientId", subject, actors, resource, ip, data
+    text: `select ${columnsOf('tenant_id id type occurred_at outcome client_id subject actors resource ip data')}
            from audit_events
            where request_id = $1 and occurred_at >= coalesce($2::timestamptz, '-infinity')
              and occurred_at < coalesce($3::timestamptz, 'infinity')
@@ -76,9 +76,8 @@ export async function attemptsOfEvents(
     text: `select d.tenant_id as "tenantId", d.webhook_id as "webhookId", d.id as "deliveryId",
                   d.event_id as "eventId", d.event_type as "eventType", w.url,
                   d.status as "deliveryStatus", d.created_at as "createdAt",
-                  d.next_attempt_at as "nextAttemptAt", a.number,
-                  a.attempted_at as "attemptedAt", a.response_status as "responseStatus",
-                  a.duration_ms as "durationMs", a.error
+                  d.next_attempt_at as "nextAttemptAt",
+                  ${columnsOf('number attempted_at response_status duration_ms error', 'a')}
            from unnest($1::uuid[], $2::uuid[]) as e (tenant_id, id)
            join webhooks w on w.tenant_id = e.tenant_id
            join webhook_deliveries d

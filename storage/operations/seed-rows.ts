@@ -1,5 +1,5 @@
 /** Writes generated rows in bulk, for `svc seed`. */
-import { changedRows, type Transaction } from '../platform/sql.js'
+import { changedRows, execute, onlyValue, type Transaction } from '../platform/sql.js'
 
 /** The tables that `svc seed` writes, each after the tables that it refers to. */
 export const SEEDED_TABLES = [
@@ -65,15 +65,11 @@ export async function existingTenants(
 }
 
 /** The size of the database with its indexes. */
-export async function databaseBytes(tx: Transaction): Promise<number> {
-  const { rows } = await tx.query<{ bytes: number }>({
+export const databaseBytes = (tx: Transaction) =>
+  onlyValue<number>(tx, {
     name: 'seed.bytes',
     text: 'select pg_database_size(current_database()) as bytes',
   })
-  return rows[0]!.bytes
-}
 
 /** Collects the statistics of all tables that the role owns, so that plans fit the new rows. */
-export async function analyze(tx: Transaction): Promise<void> {
-  await tx.query({ name: 'seed.analyze', text: 'analyze' })
-}
+export const analyze = (tx: Transaction) => execute(tx, { name: 'seed.analyze', text: 'analyze' })

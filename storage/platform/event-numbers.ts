@@ -3,7 +3,7 @@
  * recorded, and each as the next record of the tenant's audit chain (migration 0081).
  */
 import type { OpenDatabase } from './database.js'
-import type { Transaction } from './sql.js'
+import { firstValue, type Transaction } from './sql.js'
 
 /** Notifies the sequencers that transactions recorded events. The notifications have no payload. */
 export const RECORDED_CHANNEL = 'svc_recorded'
@@ -35,16 +35,14 @@ export async function numberEvents(tx: Transaction, tenantId: string): Promise<v
 }
 
 /** Events of a tenant that have no number yet. */
-export async function unnumberedEvents(tx: Transaction, tenantId: string): Promise<number> {
-  const { rows } = await tx.query<{ count: number }>({
+export const unnumberedEvents = async (tx: Transaction, tenantId: string) =>
+  (await firstValue<number>(tx, {
     name: 'event_numbers.count',
     text: `select count(l.line)::int as count
            from unnumbered_events u, unnest(string_to_array(u.line, chr(10))) as l (line)
            where u.tenant_id = $1`,
     values: [tenantId],
-  })
-  return rows[0]?.count ?? 0
-}
+  })) ?? 0
 
 /** What a pass did for one tenant. */
 export type NumberedTenant = {

@@ -141,3 +141,22 @@ export const changedRows = async (tx: Queried, statement: Statement): Promise<nu
 /** True if the one row of a conditional statement met its condition. */
 export const isChanged = async (tx: Queried, statement: Statement): Promise<boolean> =>
   (await tx.query(statement)).rowCount === 1
+
+/** Runs a statement without a result. */
+export const execute = async (tx: Queried, statement: Statement): Promise<void> => {
+  await tx.query(statement)
+}
+
+/** The only column of the rows of a statement. */
+export const allValues = async <Value>(tx: Queried, statement: Statement): Promise<Value[]> =>
+  (await tx.query<Record<string, Value>>(statement)).rows.map((row) => Object.values(row)[0]!)
+
+/** The only column of the first row. */
+export const firstValue = async <Value>(
+  tx: Queried,
+  statement: Statement,
+): Promise<Value | undefined> => (await allValues<Value>(tx, statement))[0]
+
+/** The only column of a statement that always has a row. */
+export const onlyValue = async <Value>(tx: Queried, statement: Statement): Promise<Value> =>
+  (await allValues<Value>(tx, statement))[0]!

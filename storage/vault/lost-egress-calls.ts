@@ -4,7 +4,7 @@
  * any call may run has ended.
  */
 import type { AuditParty } from '../operations/audit-chain.js'
-import type { Transaction } from '../platform/sql.js'
+import { execute, type Transaction } from '../platform/sql.js'
 
 /** Span of start times that one transaction covers. */
 const SLICE = '10 seconds'
@@ -19,8 +19,8 @@ export function startEventId(endId: string): string {
 }
 
 /** Announces the call time limit of this process. */
-export async function announceCallLimit(tx: Transaction, hopTimeoutSecs: number): Promise<void> {
-  await tx.query({
+export const announceCallLimit = (tx: Transaction, hopTimeoutSecs: number) =>
+  execute(tx, {
     name: 'egress_settlement.say_limit',
     text: `insert into egress_call_limits as l (hop_timeout_secs, said_at)
            values ($1, statement_timestamp())
@@ -28,7 +28,6 @@ export async function announceCallLimit(tx: Transaction, hopTimeoutSecs: number)
            where l.said_at < excluded.said_at`,
     values: [hopTimeoutSecs],
   })
-}
 
 export type LostCallRow = {
   tenantId: string

@@ -2,7 +2,7 @@
  * Managed access tokens of `oauth2` credentials, and the refresh lease of a process. One
  * statement claims a lease, also an expired one of another process.
  */
-import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ClientAuth = 'basic' | 'post'
 
@@ -51,19 +51,18 @@ export const claimRefresh = (
   })
 
 /** Releases the lease, if `refresher` still holds it. */
-export async function releaseRefresh(
+export const releaseRefresh = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   refresher: string,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'managed_token.release',
     text: `update vault_managed_tokens set refresher = null, refreshing_until = null
            where tenant_id = $1 and credential_id = $2 and refresher = $3`,
     values: [tenantId, credentialId, refresher],
   })
-}
 
 export type NewManagedToken = {
   readonly token: Uint8Array
@@ -73,14 +72,14 @@ export type NewManagedToken = {
 }
 
 /** Stores a token, unless the stored one is newer, and releases the lease of `refresher`. */
-export async function keepManagedToken(
+export const keepManagedToken = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   refresher: string,
   { token, obtainedAt, expiresAt, clientAuth }: NewManagedToken,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'managed_token.keep',
     text: `insert into vault_managed_tokens as m
              (tenant_id, credential_id, token, obtained_at, expires_at, client_auth)
@@ -93,50 +92,42 @@ export async function keepManagedToken(
              where m.obtained_at is null or m.obtained_at <= $5`,
     values: [tenantId, credentialId, refresher, token, obtainedAt, expiresAt, clientAuth],
   })
-}
 
 /** Stores a failed refresh and releases the lease of `refresher`. */
-export async function keepRefreshFailure(
+export const keepRefreshFailure = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   refresher: string,
   failure: Readonly<Record<string, unknown>>,
   retryAt: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'managed_token.keep_failure',
     text: `update vault_managed_tokens
            set failure = $4, retry_at = $5, refresher = null, refreshing_until = null
            where tenant_id = $1 and credential_id = $2 and refresher = $3`,
     values: [tenantId, credentialId, refresher, JSON.stringify(failure), retryAt],
   })
-}
 
 /** Deletes a token that was obtained before `before`. */
-export async function dropManagedToken(
+export const dropManagedToken = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   before: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'managed_token.drop',
     text: `update vault_managed_tokens set token = null, obtained_at = null, expires_at = null
            where tenant_id = $1 and credential_id = $2 and obtained_at < $3`,
     values: [tenantId, credentialId, before],
   })
-}
 
 /** Deletes the token of a credential whose secret was rotated or revoked. */
-export async function forgetManagedToken(
-  tx: Transaction,
-  tenantId: string,
-  credentialId: string,
-): Promise<void> {
-  await tx.query({
+export const forgetManagedToken = (tx: Transaction, tenantId: string, credentialId: string) =>
+  execute(tx, {
     name: 'managed_token.forget',
     text: `delete from vault_managed_tokens where tenant_id = $1 and credential_id = $2`,
     values: [tenantId, credentialId],
   })
-}

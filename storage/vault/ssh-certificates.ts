@@ -1,5 +1,12 @@
 /** Signed SSH certificates, kept until they expire, for revocation. */
-import { allRows, changedRows, firstRow, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  allValues,
+  changedRows,
+  execute,
+  firstRow,
+  type Transaction,
+} from '../platform/sql.js'
 
 export type SshCertificateRow = {
   tenantId: string
@@ -16,8 +23,8 @@ export type SshCertificateRow = {
   expiresAt: Date
 }
 
-export async function insertSshCertificate(tx: Transaction, c: SshCertificateRow): Promise<void> {
-  await tx.query({
+export const insertSshCertificate = (tx: Transaction, c: SshCertificateRow) =>
+  execute(tx, {
     name: 'ssh_certificate.insert',
     text: `insert into ssh_certificates (tenant_id, credential_id, serial, agent_id, key_id,
              target_host, principals, ca_public_key, issued_at, expires_at)
@@ -35,7 +42,6 @@ export async function insertSshCertificate(tx: Transaction, c: SshCertificateRow
       c.expiresAt,
     ],
   })
-}
 
 export type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
 
@@ -78,21 +84,19 @@ export const listRevokedCertificates = (
   })
 
 /** The CA keys of an authority with unexpired certificates. */
-export async function listCertifyingKeys(
+export const listCertifyingKeys = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   now: Date,
-): Promise<string[]> {
-  const { rows } = await tx.query<{ caPublicKey: string }>({
+) =>
+  allValues<string>(tx, {
     name: 'ssh_certificate.keys',
     text: `select distinct ca_public_key as "caPublicKey" from ssh_certificates
            where tenant_id = $1 and credential_id = $2 and expires_at > $3
            order by 1`,
     values: [tenantId, credentialId, now],
   })
-  return rows.map(({ caPublicKey }) => caPublicKey)
-}
 
 /** Deletes up to `limit` certificates that expired before `before`. Crosses tenants. */
 export const removeExpiredCertificates = (tx: Transaction, before: Date, limit: number) =>

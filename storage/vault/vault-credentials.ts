@@ -1,6 +1,7 @@
 /** Credentials of the vault. Secrets are sealed and unsealed by the callers. */
 import type { Credential } from '../../actors/domain/entities/vault.js'
-import { allRows, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import { allRows, execute, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type VaultCredentialRow = Credential & {
   readonly ownerType: 'human' | 'agent' | 'service'
@@ -188,19 +189,18 @@ export const replaceCredentialSecret = (
   })
 
 /** Stores a rotated refresh token without changing `updated_at`. The row must be locked. */
-export async function keepRenewedSecret(
+export const keepRenewedSecret = (
   tx: Transaction,
   tenantId: string,
   id: string,
   secret: Uint8Array,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'vault_credential.keep_renewed_secret',
     text: `update vault_credentials set secret = $3
            where tenant_id = $1 and id = $2 and status = 'active'`,
     values: [tenantId, id, secret],
   })
-}
 
 /** Revokes a credential and deletes its secret. Final. */
 export const endVaultCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
@@ -272,19 +272,18 @@ export const selectVaultCredentials = (
   })
 
 /** Sets the time of the last use, which never moves back. */
-export async function touchVaultCredentials(
+export const touchVaultCredentials = (
   tx: Transaction,
   tenantId: string,
   ids: readonly string[],
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'vault_credential.touch',
     text: `update vault_credentials set last_used_at = greatest(last_used_at, $3)
            where tenant_id = $1 and id = any($2::uuid[])`,
     values: [tenantId, ids, now],
   })
-}
 
 /** The agent of a request and the delegation under which it acts. */
 export type Grantee = { readonly agentId: string | null; readonly delegationId: string | null }
@@ -324,12 +323,13 @@ export const selectGrantedCredentials = (
     ],
   })
 
-const HELD = `id, credential_type as "credentialType", auth_scheme as "authScheme",
-  allowed_hosts as "allowedHosts", status, token_of as "tokenOf", updated_at as "updatedAt", secret`
+const HELD = columnsOf(
+  'id credential_type auth_scheme allowed_hosts status token_of updated_at secret',
+)
 
 const COLUMNS = `c.id, c.tenant_id as "tenantId", t.name as "tenantName",
-  c.owner_type as "ownerType", c.owner_id as "ownerId", c.provider,
-  c.credential_type as "credentialType", c.label, c.auth_scheme as "authScheme",
-  c.allowed_hosts as "allowedHosts", c.non_exportable as "nonExportable", c.status, c.metadata,
-  c.ca_public_key as "caPublicKey", c.token_of as "tokenOf", c.created_at as "createdAt", c.updated_at as "updatedAt",
-  c.last_used_at as "lastUsedAt"`
+  ${columnsOf(
+    `owner_type owner_id provider credential_type label auth_scheme allowed_hosts non_exportable status
+     metadata ca_public_key token_of created_at updated_at last_used_at`,
+    'c',
+  )}`

@@ -1,6 +1,7 @@
 /** Grants: who may use a credential, with which limits, until when. */
 import type { CredentialType, Grant } from '../../actors/domain/entities/vault.js'
-import { allRows, onlyRow, type Transaction } from '../platform/sql.js'
+import { allRows, onlyRow, onlyValue, type Transaction } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** Properties of the credential at the time of the grant. */
 export type CapabilitySnapshot = {
@@ -119,12 +120,8 @@ export const findAgentGrants = (
   })
 
 /** True if the agent is registered in the tenant or a member of its organization. */
-export async function agentBelongs(
-  tx: Transaction,
-  tenantId: string,
-  agentId: string,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ belongs: boolean }>({
+export const agentBelongs = (tx: Transaction, tenantId: string, agentId: string) =>
+  onlyValue<boolean>(tx, {
     name: 'vault_grant.agent_belongs',
     text: `select exists (select from agents where tenant_id = $1 and id = $2)
                or exists (select from organization_members m
@@ -132,10 +129,7 @@ export async function agentBelongs(
                     where t.id = $1 and m.member_type = 'agent' and m.member_id = $2) as belongs`,
     values: [tenantId, agentId],
   })
-  return rows[0]!.belongs
-}
 
-const COLUMNS = `id, tenant_id as "tenantId", credential_id as "credentialId",
-  grantee_type as "granteeType", grantee_id as "granteeId", capabilities, snapshot, methods,
-  path_prefixes as "pathPrefixes", allow_range as "allowRange", max_requests as "maxRequests", max_bytes as "maxBytes",
-  spent_at as "spentAt", expires_at as "expiresAt", created_at as "createdAt", revoked_at as "revokedAt"`
+const COLUMNS =
+  columnsOf(`id tenant_id credential_id grantee_type grantee_id capabilities snapshot methods
+  path_prefixes allow_range max_requests max_bytes spent_at expires_at created_at revoked_at`)

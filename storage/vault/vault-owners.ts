@@ -1,5 +1,5 @@
 /** Organization owners may act as the owner of their agents' credentials. */
-import type { Transaction } from '../platform/sql.js'
+import { onlyValue, type Transaction } from '../platform/sql.js'
 
 /** An agent by id, a human by pairwise subject in the tenant. */
 export type OwnerCandidate = {
@@ -11,13 +11,13 @@ export type OwnerCandidate = {
  * True if the candidate owns the tenant's organization and the agent belongs to it: registered in the
  * tenant, or a member.
  */
-export async function ownsAgentCredentials(
+export const ownsAgentCredentials = (
   tx: Transaction,
   tenantId: string,
   agentId: string,
   { subjectType, subject }: OwnerCandidate,
-): Promise<boolean> {
-  const { rows } = await tx.query<{ owns: boolean }>({
+) =>
+  onlyValue<boolean>(tx, {
     name: 'vault_owner.of_agent',
     text: `select exists (select from tenants t
              join organizations o on o.id = t.organization_id and o.status = 'active'
@@ -35,5 +35,3 @@ export async function ownsAgentCredentials(
                         and own.member_id = $2::uuid))) as owns`,
     values: [tenantId, agentId, subjectType, subject],
   })
-  return rows[0]!.owns
-}

@@ -3,11 +3,14 @@ import type { Attempt, Delivery, DeliveryStatus } from '../../actors/domain/enti
 import {
   allRows,
   changedRows,
+  execute,
   firstRow,
   LOOKED_UP,
+  onlyValue,
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type DeliveryRow = Omit<Delivery, 'attempts'> & { readonly tenantId: string }
 
@@ -20,11 +23,9 @@ export type NewDelivery = {
   readonly body: string
 }
 
-const COLUMNS = `id, tenant_id as "tenantId", webhook_id as "webhookId", event_id as "eventId",
-  event_type as "eventType", status, attempt_count as "attemptCount",
-  max_attempts as "maxAttempts", response_status as "responseStatus", error,
-  duration_ms as "durationMs", next_attempt_at as "nextAttemptAt",
-  last_attempt_at as "lastAttemptAt", delivered_at as "deliveredAt", created_at as "createdAt"`
+const COLUMNS =
+  columnsOf(`id tenant_id webhook_id event_id event_type status attempt_count max_attempts
+  response_status error duration_ms next_attempt_at last_attempt_at delivered_at created_at`)
 
 /**
  * Inserts deliveries that are due immediately. An existing delivery of an event and subscription stays
@@ -78,12 +79,8 @@ function byEvent(deliveries: readonly NewDelivery[]): [NewDelivery, ...NewDelive
 }
 
 /** Inserts a delivery that its creator sends itself, once. No worker sees it. */
-export async function insertTestDelivery(
-  tx: Transaction,
-  delivery: NewDelivery,
-  now: Date,
-): Promise<void> {
-  await tx.query({
+export const insertTestDelivery = (tx: Transaction, delivery: NewDelivery, now: Date) =>
+  execute(tx, {
     name: 'delivery.insert_test',
     text: `insert into webhook_deliveries (tenant_id, id, webhook_id, event_id, event_type, body,
              max_attempts, created_at)
@@ -98,7 +95,6 @@ export async function insertTestDelivery(
       now,
     ],
   })
-}
 
 export type DueDelivery = Pick<
   DeliveryRow,
@@ -117,9 +113,10 @@ export const dueDeliveries = (tx: Transaction, webhookIds: readonly string[], li
     values: [webhookIds, limitEach],
   })
 
-const DUE_COLUMNS = `d.id, d.tenant_id as "tenantId", d.webhook_id as "webhookId",
-  d.event_type as "eventType", d.attempt_count as "attemptCount",
-  d.max_attempts as "maxAttempts", d.attempts_before as "attemptsBefore", d.body`
+const DUE_COLUMNS = columnsOf(
+  'id tenant_id webhook_id event_type attempt_count max_attempts attempts_before body',
+  'd',
+)
 
 /** Deliveries of one lane that a read returns at most: of a lane with a backlog, and of any other. */
 export const DUE_MANY = 128
@@ -153,12 +150,8 @@ export type AttemptRecord = Attempt & {
  * Stores the outcomes of attempts. A delivery that was cancelled during an attempt stays cancelled.
  * A delivery that succeeded stays succeeded, whatever a concurrent attempt reports.
  */
-export async function recordAttempts(
-  tx: Transaction,
-  attempts: readonly AttemptRecord[],
-): Promise<void> {
-  await tx.query(recordingAttempts(attempts))
-}
+export const recordAttempts = (tx: Transaction, attempts: readonly AttemptRecord[]) =>
+  execute(tx, recordingAttempts(attempts))
 
 /** The statement of `recordAttempts`. */
 export function recordingAttempts(attempts: readonly AttemptRecord[]): Statement {
@@ -229,14 +222,12 @@ export const findDelivery = (tx: Transaction, tenantId: string, webhookId: strin
   })
 
 /** The request body of a delivery. */
-export async function deliveryBody(tx: Transaction, tenantId: string, id: string): Promise<string> {
-  const { rows } = await tx.query<{ body: string }>({
+export const deliveryBody = (tx: Transaction, tenantId: string, id: string) =>
+  onlyValue<string>(tx, {
     name: 'delivery.body',
     text: 'select body from webhook_deliveries where tenant_id = $1 and id = $2',
     values: [tenantId, id],
   })
-  return rows[0]!.body
-}
 
 export type DeliveryFilters = {
   readonly status: DeliveryStatus | null
@@ -278,8 +269,7 @@ export async function attemptsOf(
 ): Promise<Map<string, Attempt[]>> {
   const { rows } = await tx.query<Attempt & { deliveryId: string }>({
     name: 'delivery.attempts',
-    text: `select delivery_id as "deliveryId", attempted_at as "attemptedAt",
-             response_status as "responseStatus", duration_ms as "durationMs", error
+    text: `select ${columnsOf('delivery_id attempted_at response_status duration_ms error')}
            from webhook_attempts where tenant_id = $1 and delivery_id = any($2::uuid[])
            order by delivery_id, number`,
     values: [tenantId, deliveryIds],

@@ -3,7 +3,7 @@
  * and which worker sends them. The lanes of a suspended tenant keep their due time and are claimed
  * again once the tenant is active.
  */
-import { allRows, type Transaction } from '../platform/sql.js'
+import { allRows, execute, onlyValue, type Transaction } from '../platform/sql.js'
 import {
   claimInTurn,
   type ClaimRoom,
@@ -172,13 +172,13 @@ export async function wakeAndClaimLanes(
  * @param without tenants whose share is full.
  * @param full groups whose share is full.
  */
-export async function nextLaneMs(
+export const nextLaneMs = (
   tx: Transaction,
   withinMs: number,
   without: readonly string[],
   full: FullGroups,
-): Promise<number> {
-  const { rows } = await tx.query<{ ms: number }>({
+) =>
+  onlyValue<number>(tx, {
     name: 'webhook_lane.next',
     text: dueWithin(
       { table: 'webhook_lanes', due: 'due_at' },
@@ -186,12 +186,10 @@ export async function nextLaneMs(
     ),
     values: [withinMs, without, full.sandboxes, full.networks],
   })
-  return rows[0]!.ms
-}
 
 /** Extends the leases of all lanes of a worker. */
-export async function renewLanes(tx: Transaction, lease: string, leaseSecs: number): Promise<void> {
-  await tx.query({
+export const renewLanes = (tx: Transaction, lease: string, leaseSecs: number) =>
+  execute(tx, {
     name: 'webhook_lane.renew',
     text: `with held as (
              select tenant_id, webhook_id from webhook_lanes where lease = $1
@@ -201,7 +199,6 @@ export async function renewLanes(tx: Transaction, lease: string, leaseSecs: numb
            from held h where l.tenant_id = h.tenant_id and l.webhook_id = h.webhook_id`,
     values: [lease, leaseSecs],
   })
-}
 
 export type LaneRelease = LaneKey & {
   readonly failures: number

@@ -1,5 +1,5 @@
 /** The cursors of event sinks: per sink and tenant, the last event that the sink has confirmed. They cross tenants. */
-import { allRows, changedRows, onlyRow, type Transaction } from '../platform/sql.js'
+import { allRows, changedRows, execute, onlyRow, type Transaction } from '../platform/sql.js'
 
 /** Wakes the sinks of this process after events got their numbers. */
 export const SINKS_CHANNEL = 'svc_event_sinks'
@@ -8,14 +8,13 @@ export const SINKS_CHANNEL = 'svc_event_sinks'
 const FORGOTTEN_AFTER = `interval '7 days'`
 
 /** Registers a sink that is configured. Events that are numbered from now on wait for it. */
-export async function registerSink(tx: Transaction, name: string, now: Date): Promise<void> {
-  await tx.query({
+export const registerSink = (tx: Transaction, name: string, now: Date) =>
+  execute(tx, {
     name: 'event_sink.register',
     text: `insert into event_sinks (name, created_at, seen_at) values ($1, $2, $2)
            on conflict (name) do update set seen_at = excluded.seen_at`,
     values: [name, now],
   })
-}
 
 /** Forgets sinks that no process has had in its configuration for a week. @returns their number. */
 export const forgetSinks = (tx: Transaction) =>
@@ -62,13 +61,13 @@ export const claimDueTenants = (
  * Records how far the sink has confirmed the events of a tenant, and ends the lease. Changes nothing when another process
  * has the lease by now.
  */
-export async function confirmEvents(
+export const confirmEvents = (
   tx: Transaction,
   { sink, lease }: SinkLease,
   tenantId: string,
   sequence: number,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'event_sink.confirm',
     text: `update event_sink_cursors c set sequence = $4, lease = null, leased_until = null,
              due_since = case when c.due > $4 then coalesce(
@@ -79,7 +78,6 @@ export async function confirmEvents(
            where c.tenant_id = $1 and c.sink = $2 and c.lease = $3`,
     values: [tenantId, sink, lease, sequence],
   })
-}
 
 export type SinkBacklog = {
   readonly tenants: number

@@ -7,6 +7,7 @@ import { lockUntilEnd } from '../platform/portable/locks.js'
 import {
   allRows,
   changedRows,
+  execute,
   firstRow,
   isChanged,
   type Statement,
@@ -245,13 +246,12 @@ export const webhooksByHint = (tx: Transaction, hint: number) =>
   })
 
 /** Stores the hint of a secret from before hints existed. */
-export async function storeHint(tx: Transaction, id: string, hint: number): Promise<void> {
-  await tx.query({
+export const storeHint = (tx: Transaction, id: string, hint: number) =>
+  execute(tx, {
     name: 'webhook.store_hint',
     text: 'update webhooks set secret_hint = $2 where id = $1 and secret_hint is null and active',
     values: [id, hint],
   })
-}
 
 /** The active subscriptions of these tenants. For the fan-out, which crosses tenants. */
 export const activeWebhooks = (tx: Transaction, tenantIds: readonly string[]) =>

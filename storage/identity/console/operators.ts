@@ -1,45 +1,35 @@
 /** People who administer the deployment. Accounts belong to no tenant, so all statements cross tenants. */
 import type { Email } from '../../../actors/domain/email.js'
-import { firstRow, type Transaction } from '../../platform/sql.js'
+import { execute, firstRow, firstValue, type Transaction } from '../../platform/sql.js'
 
 /** The scopes of an operator, and locks them. Empty if the account is no operator. */
-export async function lockOperatorScopes(
-  tx: Transaction,
-  accountId: string,
-): Promise<readonly string[]> {
-  const { rows } = await tx.query<{ scopes: string[] }>({
+export const lockOperatorScopes = async (tx: Transaction, accountId: string) =>
+  (await firstValue<string[]>(tx, {
     name: 'deployment_operator.lock',
     text: 'select scopes from deployment_operators where account_id = $1 for update',
     values: [accountId],
-  })
-  return rows[0]?.scopes ?? []
-}
+  })) ?? []
 
 /** The scopes of an operator in a tenant: none outside of the control plane. */
-export async function findOperatorScopes(
-  tx: Transaction,
-  tenantId: string,
-  accountId: string,
-): Promise<readonly string[]> {
-  const { rows } = await tx.query<{ scopes: string[] }>({
+export const findOperatorScopes = async (tx: Transaction, tenantId: string, accountId: string) =>
+  (await firstValue<string[]>(tx, {
     name: 'deployment_operator.scopes',
     text: `select o.scopes from deployment_operators o
            join accounts a on a.id = o.account_id and a.status = 'active'
            join tenants t on t.id = $1 and t.control_plane
            where o.account_id = $2`,
     values: [tenantId, accountId],
-  })
-  return rows[0]?.scopes ?? []
-}
+  })) ?? []
 
 /** Replaces the scopes of an operator. Without scopes the account is no operator. */
-export async function setOperatorScopes(
+export const setOperatorScopes = (
   tx: Transaction,
   accountId: string,
   scopes: readonly string[],
   now: Date,
-): Promise<void> {
-  await tx.query(
+) =>
+  execute(
+    tx,
     scopes.length === 0
       ? {
           name: 'deployment_operator.remove',
@@ -53,7 +43,6 @@ export async function setOperatorScopes(
           values: [accountId, scopes, now],
         },
   )
-}
 
 export type OperatorAccount = { readonly id: string; readonly emailVerified: boolean }
 

@@ -1,6 +1,6 @@
 /** Owners and operators who lost their sign-in methods. Accounts belong to no tenant, so all statements cross tenants. */
 import type { Email } from '../../../actors/domain/email.js'
-import { allRows, firstRow, type Transaction } from '../../platform/sql.js'
+import { allRows, allValues, firstRow, type Transaction } from '../../platform/sql.js'
 
 export type RecoverableAccount = {
   readonly id: string
@@ -46,8 +46,8 @@ export const listRecoveryPlaces = (tx: Transaction, accountId: string) =>
   })
 
 /** Verified addresses of the other owners of the organizations that an account owns. */
-export async function listFellowOwners(tx: Transaction, accountId: string): Promise<Email[]> {
-  const { rows } = await tx.query<{ email: Email }>({
+export const listFellowOwners = (tx: Transaction, accountId: string) =>
+  allValues<Email>(tx, {
     name: 'recovery.fellow_owners',
     text: `select distinct a.email from organization_members own
              join organization_members m on m.organization_id = own.organization_id
@@ -57,5 +57,3 @@ export async function listFellowOwners(tx: Transaction, accountId: string): Prom
            order by a.email`,
     values: [accountId],
   })
-  return rows.map(({ email }) => email)
-}

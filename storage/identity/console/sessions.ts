@@ -1,5 +1,5 @@
 /** Sessions of the console. Only the SHA-256 of the cookie is stored, and the tokens are sealed. */
-import { changedRows, firstRow, type Transaction } from '../../platform/sql.js'
+import { changedRows, execute, firstRow, firstValue, type Transaction } from '../../platform/sql.js'
 
 export type ConsoleSessionRow = {
   tenantId: string
@@ -22,8 +22,8 @@ export const consoleTokensContext = (id: string) => `console_session:${id}:token
 /** Encryption context of the action that waits for a fresh second factor. */
 export const consolePendingContext = (id: string) => `console_session:${id}:pending`
 
-export async function insertConsoleSession(tx: Transaction, s: NewConsoleSession): Promise<void> {
-  await tx.query({
+export const insertConsoleSession = (tx: Transaction, s: NewConsoleSession) =>
+  execute(tx, {
     name: 'console_session.insert',
     text: `insert into console_sessions (tenant_id, id, token_sha256, subject, tokens_sealed, scopes,
              access_until, created_at, expires_at)
@@ -40,7 +40,6 @@ export async function insertConsoleSession(tx: Transaction, s: NewConsoleSession
       s.expiresAt,
     ],
   })
-}
 
 /** Finds an open session by its cookie. Its tenant is unknown, so the transaction must cross tenants. */
 export const findConsoleSession = (tx: Transaction, tokenSha256: Uint8Array, now: Date) =>
@@ -54,19 +53,14 @@ export const findConsoleSession = (tx: Transaction, tokenSha256: Uint8Array, now
   })
 
 /** The active tenant that verified a domain. Crosses tenants. */
-export async function findTenantOfDomain(
-  tx: Transaction,
-  domain: string,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ id: string }>({
+export const findTenantOfDomain = (tx: Transaction, domain: string) =>
+  firstValue<string>(tx, {
     name: 'console_session.tenant_of_domain',
     text: `select t.id from verified_domains d join tenants t on t.id = d.tenant_id
            where d.domain = $1 and d.verified_at is not null and t.status = 'active'
            order by t.environment = 'production' desc, t.created_at, t.id limit 1`,
     values: [domain],
   })
-  return rows[0]?.id
-}
 
 export type RenewedTokens = Pick<
   ConsoleSessionRow,
@@ -74,8 +68,8 @@ export type RenewedTokens = Pick<
 >
 
 /** Replaces the tokens after a refresh. An older answer never replaces a newer one. */
-export async function renewConsoleTokens(tx: Transaction, renewed: RenewedTokens): Promise<void> {
-  await tx.query({
+export const renewConsoleTokens = (tx: Transaction, renewed: RenewedTokens) =>
+  execute(tx, {
     name: 'console_session.renew',
     text: `update console_sessions set tokens_sealed = $3, scopes = $4, access_until = $5
            where tenant_id = $1 and id = $2 and access_until <= $5`,
@@ -87,29 +81,24 @@ export async function renewConsoleTokens(tx: Transaction, renewed: RenewedTokens
       renewed.accessUntil,
     ],
   })
-}
 
 type OneSession = { readonly tenantId: string; readonly id: string }
 
 /** Keeps an action until it is taken. It replaces an earlier one. */
-export async function keepConsoleAction(
+export const keepConsoleAction = (
   tx: Transaction,
   { tenantId, id }: OneSession,
   sealed: Uint8Array,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'console_session.keep_action',
     text: 'update console_sessions set pending_sealed = $3 where tenant_id = $1 and id = $2',
     values: [tenantId, id, Buffer.from(sealed)],
   })
-}
 
 /** Takes the action that waits, once. */
-export async function takeConsoleAction(
-  tx: Transaction,
-  { tenantId, id }: OneSession,
-): Promise<Uint8Array | undefined> {
-  const { rows } = await tx.query<{ sealed: Uint8Array | null }>({
+export const takeConsoleAction = async (tx: Transaction, { tenantId, id }: OneSession) =>
+  (await firstValue<Uint8Array | null>(tx, {
     name: 'console_session.take_action',
     text: `with waiting as (
              select tenant_id, id, pending_sealed from console_sessions
@@ -118,21 +107,15 @@ export async function takeConsoleAction(
            from waiting w where c.tenant_id = w.tenant_id and c.id = w.id
            returning w.pending_sealed as sealed`,
     values: [tenantId, id],
-  })
-  return rows[0]?.sealed ?? undefined
-}
+  })) ?? undefined
 
 /** Ends a session. */
-export async function deleteConsoleSession(
-  tx: Transaction,
-  { tenantId, id }: OneSession,
-): Promise<void> {
-  await tx.query({
+export const deleteConsoleSession = (tx: Transaction, { tenantId, id }: OneSession) =>
+  execute(tx, {
     name: 'console_session.delete',
     text: 'delete from console_sessions where tenant_id = $1 and id = $2',
     values: [tenantId, id],
   })
-}
 
 /** Deletes up to `limit` sessions that expired before `before`. */
 export const removeExpiredConsoleSessions = (tx: Transaction, before: Date, limit: number) =>

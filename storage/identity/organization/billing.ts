@@ -1,5 +1,5 @@
 /** Plans, and what organizations have of them. Organizations span tenants, so every transaction here crosses tenants. */
-import { allRows, firstRow, isChanged, type Transaction } from '../../platform/sql.js'
+import { allRows, execute, firstRow, isChanged, type Transaction } from '../../platform/sql.js'
 
 export type PlanRow = {
   readonly id: string
@@ -97,18 +97,17 @@ export const findBilling = (tx: Transaction, organizationId: string) =>
   })
 
 /** Assigns a plan, and suspends or reactivates. The tenants follow in the same transaction (0088_billing). */
-export async function setBilling(
+export const setBilling = (
   tx: Transaction,
   { organizationId, planId, suspendedAt }: Omit<BillingRow, 'planName'>,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'organization.set_billing',
     text: `update organizations set billing_plan_id = $2, billing_suspended_at = $3, updated_at = $4
            where id = $1`,
     values: [organizationId, planId, suspendedAt, now],
   })
-}
 
 /** What the audit log counts of a type. `access` distinguishes the uses of a credential. */
 export type UsageRow = {

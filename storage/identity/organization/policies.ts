@@ -2,7 +2,14 @@
  * Limits of organizations, and transfers of tenants between them. Organizations span tenants, so every transaction here
  * crosses tenants.
  */
-import { allRows, firstRow, isChanged, onlyRow, type Transaction } from '../../platform/sql.js'
+import {
+  allRows,
+  execute,
+  firstRow,
+  isChanged,
+  onlyRow,
+  type Transaction,
+} from '../../platform/sql.js'
 
 export type OrganizationPolicyRow = {
   /** Null: the limit of the deployment. */
@@ -37,13 +44,13 @@ export type PolicyChangeRow = {
   readonly invitationTtlSecs: number | null | undefined
 }
 
-export async function updateOrganizationPolicy(
+export const updateOrganizationPolicy = (
   tx: Transaction,
   organizationId: string,
   { maxMembers, maxTenants, invitationTtlSecs }: PolicyChangeRow,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'organization.set_policy',
     text: `update organizations set
              max_members = case when $2 then $3 else max_members end,
@@ -62,7 +69,6 @@ export async function updateOrganizationPolicy(
       now,
     ],
   })
-}
 
 /**
  * The organization's limit of tenants when it is reached, otherwise undefined. Locks the organization until the

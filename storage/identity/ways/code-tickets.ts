@@ -3,7 +3,7 @@
  * counts an attempt and uses the code. The tenant is unknown until the ticket is found, so these transactions cross
  * tenants.
  */
-import { changedRows, type Transaction } from '../../platform/sql.js'
+import { changedRows, execute, firstValue, type Transaction } from '../../platform/sql.js'
 
 export type CodePurpose = 'phone_sign_in' | 'phone_proof' | 'address_proof' | 'risk'
 
@@ -24,8 +24,8 @@ export type NewCodeTicket = {
 }
 
 /** Inserts a ticket. The earlier codes of the same place and purpose become void. */
-export async function insertCodeTicket(tx: Transaction, ticket: NewCodeTicket): Promise<void> {
-  await tx.query({
+export const insertCodeTicket = (tx: Transaction, ticket: NewCodeTicket) =>
+  execute(tx, {
     name: 'code_ticket.insert',
     text: `with superseded as (
              delete from code_tickets where place_sha256 = $7 and purpose = $3)
@@ -45,22 +45,15 @@ export async function insertCodeTicket(tx: Transaction, ticket: NewCodeTicket): 
       ticket.expiresAt,
     ],
   })
-}
 
 /** Where the latest code of a place went, used or not; undefined if no code was sent. */
-export async function findCodeTarget(
-  tx: Transaction,
-  purpose: CodePurpose,
-  placeSha256: Uint8Array,
-): Promise<string | undefined> {
-  const { rows } = await tx.query<{ target: string }>({
+export const findCodeTarget = (tx: Transaction, purpose: CodePurpose, placeSha256: Uint8Array) =>
+  firstValue<string>(tx, {
     name: 'code_ticket.target',
     text: `select target from code_tickets where place_sha256 = $1 and purpose = $2
            order by created_at desc limit 1`,
     values: [Buffer.from(placeSha256), purpose],
   })
-  return rows[0]?.target
-}
 
 export type CodeSpent = { readonly accountId: string; readonly target: string }
 

@@ -2,16 +2,15 @@
 import type { Email } from '../../../actors/domain/email.js'
 import { endHumanSessions } from '../tenant-users.js'
 import { ending } from '../../platform/ends/ending.js'
-import type { Transaction } from '../../platform/sql.js'
+import { execute, type Transaction } from '../../platform/sql.js'
 
 /** Marks a new account as a guest. */
-export async function markGuest(tx: Transaction, accountId: string, now: Date): Promise<void> {
-  await tx.query({
+export const markGuest = (tx: Transaction, accountId: string, now: Date) =>
+  execute(tx, {
     name: 'guest.mark',
     text: 'update accounts set guest_since = $2 where id = $1',
     values: [accountId, now],
   })
-}
 
 /**
  * Gives a guest an address, which the caller then marks as verified. `taken`: another account has the address.

@@ -1,6 +1,6 @@
 /** Browsers and networks where an account has signed in. Global, so every transaction here crosses tenants. */
 import type { Email } from '../../../actors/domain/email.js'
-import { changedRows, firstRow, type Transaction } from '../../platform/sql.js'
+import { changedRows, execute, firstRow, type Transaction } from '../../platform/sql.js'
 
 export type Familiarity = {
   readonly browserKnown: boolean
@@ -36,14 +36,14 @@ export const findFamiliarity = (
   })
 
 /** Records a complete sign-in of an account. */
-export async function rememberBrowser(
+export const rememberBrowser = (
   tx: Transaction,
   accountId: string,
   browserSha256: Uint8Array,
   network: string,
   now: Date,
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'known_browser.remember',
     text: `insert into known_browsers (account_id, browser_sha256, network, first_seen_at, last_seen_at)
            values ($1, $2, $3, $4, $4)
@@ -51,7 +51,6 @@ export async function rememberBrowser(
              set last_seen_at = greatest(known_browsers.last_seen_at, excluded.last_seen_at)`,
     values: [accountId, Buffer.from(browserSha256), network, now],
   })
-}
 
 /** Removes up to `limit` entries that were last seen before `before`. */
 export const removeOldBrowsers = (tx: Transaction, before: Date, limit: number) =>

@@ -1,5 +1,12 @@
 /** Ethereum accounts that people sign in with, and the nonces of their messages. These transactions cross tenants. */
-import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../../platform/sql.js'
+import {
+  allRows,
+  changedRows,
+  execute,
+  firstRow,
+  isChanged,
+  type Transaction,
+} from '../../platform/sql.js'
 import type { SignInRow } from '../sign-ins.js'
 import { HAS_FACTOR, judgeRemoval } from './ways-in.js'
 
@@ -87,11 +94,8 @@ export type SiweNonce = {
   readonly sessionId: string | null
 }
 
-export async function insertSiweNonce(
-  tx: Transaction,
-  nonce: SiweNonce & { readonly expiresAt: Date },
-): Promise<void> {
-  await tx.query({
+export const insertSiweNonce = (tx: Transaction, nonce: SiweNonce & { readonly expiresAt: Date }) =>
+  execute(tx, {
     name: 'siwe_nonce.insert',
     text: `insert into siwe_nonces (tenant_id, nonce_sha256, purpose, browser_sha256, session_id,
              expires_at)
@@ -105,7 +109,6 @@ export async function insertSiweNonce(
       nonce.expiresAt,
     ],
   })
-}
 
 /** Uses up a nonce. True only for the first call with the browser and session it was issued to. */
 export const spendSiweNonce = (

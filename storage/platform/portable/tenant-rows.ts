@@ -9,16 +9,24 @@ export type TenantRows<Row> = {
   list: (tx: Transaction, tenantId: string, limit: number, after: Page['after']) => Promise<Row[]>
 }
 
+/** The lists of before: some statements are composed for each call. */
+const written = new Map<string, string>()
+
 /**
  * What a statement selects: each column in the name of TypeScript, `p.tenant_id as "tenantId"`.
  * @param columns with spaces between them, and with casts: `tenant_id amount::text`.
  */
 export function columnsOf(columns: string, alias = ''): string {
+  const key = `${alias} ${columns}`
+  const known = written.get(key)
+  if (known !== undefined) return known
   const named = columns.split(/\s+/).map((column) => {
     const name = camelCase(column.split('::')[0]!)
     return `${prefix(alias)}${column}${column === name ? '' : ` as "${name}"`}`
   })
-  return named.join(', ')
+  const list = named.join(', ')
+  written.set(key, list)
+  return list
 }
 
 /**

@@ -1,18 +1,14 @@
 /** Rotations of data keys, and the lease of their worker. */
-import { firstRow, isChanged, onlyRow, type Transaction } from '../sql.js'
+import { execute, firstRow, isChanged, onlyRow, type Transaction } from '../sql.js'
 
 export type RotationRow = { tenantId: string; version: number; startedAt: Date }
 
-export async function insertRotation(
-  tx: Transaction,
-  { tenantId, version, startedAt }: RotationRow,
-): Promise<void> {
-  await tx.query({
+export const insertRotation = (tx: Transaction, { tenantId, version, startedAt }: RotationRow) =>
+  execute(tx, {
     name: 'data_key_rotation.insert',
     text: `insert into data_key_rotations (tenant_id, version, started_at) values ($1, $2, $3)`,
     values: [tenantId, version, startedAt],
   })
-}
 
 /** Leases the oldest rotation without a worker. Undefined if every rotation has one. */
 export const claimRotation = (
@@ -47,12 +43,12 @@ export const continueRotation = (
  * Ends a pass. With `nextAt` another pass follows at that time. Without it no value is left under an older key, and
  * older rotations of the tenant are finished as well.
  */
-export async function endRotationPass(
+export const endRotationPass = (
   tx: Transaction,
   { tenantId, version }: Pick<RotationRow, 'tenantId' | 'version'>,
   end: { worker: string; now: Date; nextAt: Date | null; unopened: number },
-): Promise<void> {
-  await tx.query({
+) =>
+  execute(tx, {
     name: 'data_key_rotation.end_pass',
     text: `update data_key_rotations
            set worker = case when $5::timestamptz is null then null else worker end,
@@ -62,7 +58,6 @@ export async function endRotationPass(
              and ((version = $2 and worker = $3) or (version < $2 and $5::timestamptz is null))`,
     values: [tenantId, version, end.worker, end.now, end.nextAt, end.unopened],
   })
-}
 
 export type RotationStanding = { open: number; resealed: number; unopened: number }
 

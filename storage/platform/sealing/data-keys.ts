@@ -1,5 +1,5 @@
 /** Wrapped data keys of tenants. Keys are added and wrapped again, and never changed. */
-import { allRows, firstRow, isChanged, type Transaction } from '../sql.js'
+import { allRows, allValues, firstRow, isChanged, type Transaction } from '../sql.js'
 
 export type DataKeyRow = {
   tenantId: string
@@ -65,13 +65,11 @@ export const rewrapDataKey = (tx: Transaction, key: DataKeyRow, previousMasterKe
   })
 
 /** All owners of data keys, including the service. Crosses tenants. */
-export async function listDataKeyOwners(tx: Transaction): Promise<string[]> {
-  const { rows } = await tx.query<{ tenantId: string }>({
+export const listDataKeyOwners = (tx: Transaction) =>
+  allValues<string>(tx, {
     name: 'data_key.owners',
     text: `select distinct tenant_id as "tenantId" from data_keys order by 1`,
   })
-  return rows.map(({ tenantId }) => tenantId)
-}
 
 /** Number of data keys per master key. */
 export const countDataKeysByMaster = (tx: Transaction) =>
