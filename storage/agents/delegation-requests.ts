@@ -1,6 +1,7 @@
 /** Delegation requests of agents. Device codes are stored as hashes. */
 import { agentInForce } from '../platform/in-force.js'
-import { changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 export type NewDelegationRequest = {
   readonly tenantId: string
@@ -175,11 +176,7 @@ export const decideDelegationRequest = (
   })
 
 /** Deletes up to `limit` requests that expired before `before`. */
-export const removeEndedDelegationRequests = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'delegation_request.remove_ended',
-    text: `delete from delegation_requests where (tenant_id, id) in (
-             select tenant_id, id from delegation_requests where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedDelegationRequests = removing(
+  'delegation_request.remove_ended',
+  'delegation_requests',
+)

@@ -2,7 +2,6 @@
 import { ending } from '../platform/ends/ending.js'
 import {
   allRows,
-  changedRows,
   execute,
   firstRow,
   firstValue,
@@ -10,6 +9,7 @@ import {
   onlyValue,
   type Transaction,
 } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type DelegationRow = {
@@ -259,14 +259,7 @@ export const endDelegations = (
   })
 
 /** Deletes up to `limit` delegations that expired before `before`. */
-export const removeEndedDelegations = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'delegation.remove_ended',
-    text: `delete from delegations where (tenant_id, id) in (
-             select tenant_id, id from delegations where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedDelegations = removing('delegation.remove_ended', 'delegations')
 
 /** When a person last approved a delegation to an agent; null when there is no record. */
 export const lastDelegated = async (

@@ -4,13 +4,13 @@ import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
 import { ending } from '../platform/ends/ending.js'
 import {
   allRows,
-  changedRows,
   execute,
   firstRow,
   firstValue,
   isChanged,
   type Transaction,
 } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type NewBrowserSession = {
@@ -268,14 +268,10 @@ export const listBrowserSessions = (
   })
 
 /** Removes up to `limit` sessions that expired before `before`. */
-export const removeExpiredBrowserSessions = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'browser_session.remove_expired',
-    text: `delete from browser_sessions where (tenant_id, id) in (
-             select tenant_id, id from browser_sessions where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredBrowserSessions = removing(
+  'browser_session.remove_expired',
+  'browser_sessions',
+)
 
 export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
   /** Id of the new session. */

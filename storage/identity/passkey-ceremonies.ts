@@ -1,5 +1,6 @@
 /** Challenges of passkey ceremonies: issued to one browser, used once (WebAuthn section 13.4.3). */
-import { changedRows, isChanged, type Transaction } from '../platform/sql.js'
+import { isChanged, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 export type PasskeyCeremony = {
   readonly tenantId: string
@@ -56,11 +57,9 @@ export async function spendPasskeyCeremony(
 }
 
 /** Removes up to `limit` challenges that expired before `before`. */
-export const removeExpiredPasskeyCeremonies = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'passkey_ceremony.remove_expired',
-    text: `delete from passkey_ceremonies where (tenant_id, challenge_sha256) in (
-             select tenant_id, challenge_sha256 from passkey_ceremonies where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredPasskeyCeremonies = removing(
+  'passkey_ceremony.remove_expired',
+  'passkey_ceremonies',
+  'expires_at',
+  '(tenant_id, challenge_sha256)',
+)

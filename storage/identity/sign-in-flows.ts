@@ -1,5 +1,6 @@
 /** Sign-in flows: what is demanded of the user, and the return path. */
-import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type SignInFlowRow = {
@@ -92,11 +93,9 @@ export const findTenantBranding = (tx: Transaction, tenantId: string) =>
   })
 
 /** Removes up to `limit` flows that expired before `before`. */
-export const removeExpiredSignInFlows = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'sign_in_flow.remove_expired',
-    text: `delete from sign_in_flows where (tenant_id, token_sha256) in (
-             select tenant_id, token_sha256 from sign_in_flows where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredSignInFlows = removing(
+  'sign_in_flow.remove_expired',
+  'sign_in_flows',
+  'expires_at',
+  '(tenant_id, token_sha256)',
+)

@@ -1,6 +1,7 @@
 /** Federated sign-ins in progress (`state` parameters). Each state can be used once. */
 import { tenantInForce } from '../platform/in-force.js'
-import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type UpstreamSignInRow = {
@@ -80,11 +81,9 @@ export const findUpstreamSignIn = (
   })
 
 /** Removes up to `limit` expired states. */
-export const removeExpiredUpstreamSignIns = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'upstream_sign_in.remove_expired',
-    text: `delete from upstream_sign_ins where (tenant_id, state_sha256) in (
-             select tenant_id, state_sha256 from upstream_sign_ins where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredUpstreamSignIns = removing(
+  'upstream_sign_in.remove_expired',
+  'upstream_sign_ins',
+  'expires_at',
+  '(tenant_id, state_sha256)',
+)

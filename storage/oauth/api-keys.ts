@@ -1,13 +1,7 @@
 /** API keys of tenants (docs/reference/oauth.md, API keys). Only the SHA-256 of a secret is stored. */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import {
-  allRows,
-  changedRows,
-  execute,
-  firstRow,
-  isChanged,
-  type Transaction,
-} from '../platform/sql.js'
+import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 /** Who made a key. A user is identified by their `sub` in the tenant. */
 export type ApiKeyMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
@@ -143,11 +137,9 @@ export const noteApiKeyUse = (tx: Transaction, tenantId: string, id: string, now
   })
 
 /** Deletes up to `limit` keys that expired before `before`. */
-export const removeExpiredApiKeys = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'api_key.remove_expired',
-    text: `delete from api_keys where id in (
-             select id from api_keys where expires_at < $1 order by expires_at limit $2
-             for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredApiKeys = removing(
+  'api_key.remove_expired',
+  'api_keys',
+  'expires_at',
+  'id',
+)

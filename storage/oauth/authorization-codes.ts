@@ -2,7 +2,6 @@
 import { personInForce, tenantInForce } from '../platform/in-force.js'
 import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
-  changedRows,
   type Database,
   execute,
   firstRow,
@@ -11,6 +10,7 @@ import {
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** Individually requested claims, by destination (OpenID Connect Core section 5.5). */
@@ -226,14 +226,7 @@ export const findClaimedGrant = (tx: Transaction, tenantId: string, grantId: str
   })
 
 /** Deletes up to `limit` codes that ended before `before`. Later uses see an unknown code. */
-export const removeEndedCodes = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'authorization_code.remove_ended',
-    text: `delete from authorization_codes where (tenant_id, id) in (
-             select tenant_id, id from authorization_codes where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedCodes = removing('authorization_code.remove_ended', 'authorization_codes')
 
 function json(value: object | null): string | null {
   return value === null ? null : JSON.stringify(value)

@@ -1,5 +1,6 @@
 /** Pending authorization requests: pushed (RFC 9126), or waiting for sign-in and consent. */
-import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type NewAuthorizationRequest<Request> = {
@@ -111,11 +112,7 @@ export const chooseSession = (tx: Transaction, tenantId: string, id: string, ses
   })
 
 /** Deletes up to `limit` requests that ended before `before`. */
-export const removeEndedAuthorizationRequests = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'authorization_request.remove_ended',
-    text: `delete from authorization_requests where (tenant_id, id) in (
-             select tenant_id, id from authorization_requests where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedAuthorizationRequests = removing(
+  'authorization_request.remove_ended',
+  'authorization_requests',
+)

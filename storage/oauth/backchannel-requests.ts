@@ -3,7 +3,8 @@
  * its hash, decided once and redeemed once.
  */
 import { personInForce, tenantInForce } from '../platform/in-force.js'
-import { allRows, changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 export type BackchannelKind = 'device' | 'ciba'
 export type BackchannelStatus = 'pending' | 'approved' | 'denied' | 'redeemed'
@@ -357,14 +358,10 @@ export async function endBackchannelApprovals(
 }
 
 /** Deletes up to `limit` requests that ended before `before`. Later polls see an unknown code. */
-export const removeEndedBackchannelRequests = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'backchannel_request.remove_ended',
-    text: `delete from backchannel_requests where (tenant_id, id) in (
-             select tenant_id, id from backchannel_requests where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedBackchannelRequests = removing(
+  'backchannel_request.remove_ended',
+  'backchannel_requests',
+)
 
 const PENDING = `r.tenant_id as "tenantId", r.id, r.client_id as "clientId", r.scopes, r.audience,
   r.resource_ids as "resourceIds", r.level_asked as "levelAsked", r.binding_message as "bindingMessage", r.asked_from as "askedFrom",

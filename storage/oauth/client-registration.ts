@@ -1,6 +1,7 @@
 /** Dynamically registered clients and the tokens of registration (RFC 7591, RFC 7592). */
 import type { ApplicationRow } from './applications.js'
-import { changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 /** The creator of a token. A user is identified by their `sub` in the tenant. */
 export type TokenCreator = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
@@ -96,14 +97,10 @@ export const useRegistrationToken = (tx: Transaction, tenantId: string, id: stri
   })
 
 /** Deletes up to `limit` tokens that ended before `before`. */
-export const removeEndedRegistrationTokens = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'registration_token.remove_ended',
-    text: `delete from registration_tokens where (tenant_id, id) in (
-             select tenant_id, id from registration_tokens where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedRegistrationTokens = removing(
+  'registration_token.remove_ended',
+  'registration_tokens',
+)
 
 /** Metadata that is stored and returned unchanged, with wire names. */
 export type HandedOn = Readonly<Record<string, unknown>>

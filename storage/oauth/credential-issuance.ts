@@ -1,13 +1,7 @@
 /** Issued credentials, and the facts that they state. Claims are not stored. */
 import { ending } from '../platform/ends/ending.js'
-import {
-  allRows,
-  changedRows,
-  execute,
-  firstRow,
-  firstValue,
-  type Transaction,
-} from '../platform/sql.js'
+import { allRows, execute, firstRow, firstValue, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** What a credential may state about a person. */
@@ -208,11 +202,7 @@ export async function recordNotification(
 }
 
 /** Deletes up to `limit` credentials that expired before `before`. Crosses tenants. */
-export const removeEndedCredentials = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'issued_credential.remove_ended',
-    text: `delete from issued_credentials where (tenant_id, id) in (
-             select tenant_id, id from issued_credentials where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedCredentials = removing(
+  'issued_credential.remove_ended',
+  'issued_credentials',
+)

@@ -1,13 +1,13 @@
 /** Credential offers. A code or an issuer_state is redeemed once (OpenID4VCI sections 4 to 6). */
 import {
   allRows,
-  changedRows,
   execute,
   firstRow,
   firstValue,
   isChanged,
   type Transaction,
 } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 export type OfferGrant = 'authorization_code' | 'pre-authorized_code'
 /** `burned`: too many wrong transaction codes. It is shown as expired. */
@@ -202,11 +202,4 @@ export const markOfferIssued = (tx: Transaction, tenantId: string, id: string) =
   })
 
 /** Deletes up to `limit` offers that expired before `before`. Crosses tenants. */
-export const removeEndedOffers = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'credential_offer.remove_ended',
-    text: `delete from credential_offers where (tenant_id, id) in (
-             select tenant_id, id from credential_offers where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedOffers = removing('credential_offer.remove_ended', 'credential_offers')

@@ -1,5 +1,6 @@
 /** Documents of other hosts, fetched once and shared by all processes. They are public and belong to no tenant. */
-import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 export type RemoteDocumentKind = 'client' | 'keys'
 
@@ -43,11 +44,9 @@ export const storeRemoteDocument = (tx: Transaction, row: RemoteDocumentRow) =>
   })
 
 /** Deletes up to `limit` documents that were fresh until `before`. */
-export const removeEndedRemoteDocuments = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'remote_document.remove_ended',
-    text: `delete from remote_documents where (kind, url) in (
-             select kind, url from remote_documents where fresh_until < $1
-             order by fresh_until limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedRemoteDocuments = removing(
+  'remote_document.remove_ended',
+  'remote_documents',
+  'fresh_until',
+  '(kind, url)',
+)

@@ -1,5 +1,6 @@
 /** Individually revoked access tokens, kept until the token would have expired (RFC 7009). */
-import { changedRows, isChanged, type Transaction } from '../platform/sql.js'
+import { isChanged, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 export type RevokedToken = {
   readonly tenantId: string
@@ -20,11 +21,4 @@ export const insertRevokedToken = (tx: Transaction, token: RevokedToken) =>
   })
 
 /** Deletes up to `limit` rows whose tokens expired before `before`. */
-export const removeEndedRevocations = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'revoked_token.remove_ended',
-    text: `delete from revoked_tokens where (tenant_id, id) in (
-             select tenant_id, id from revoked_tokens where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeEndedRevocations = removing('revoked_token.remove_ended', 'revoked_tokens')

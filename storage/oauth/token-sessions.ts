@@ -3,7 +3,6 @@ import { agentInForce, personInForce, tenantInForce } from '../platform/in-force
 import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
 import {
   allRows,
-  changedRows,
   type Database,
   firstRow,
   isChanged,
@@ -12,6 +11,7 @@ import {
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 /** The NOTIFY channel for ids whose token status changed (migration 0004_tokens). */
 export const TOKEN_STATUS_CHANNEL = 'svc_standing'
@@ -300,14 +300,7 @@ export const endSession = (
   })
 
 /** Deletes up to `limit` sessions that expired before `before`, with their families. */
-export const removeExpiredSessions = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'session.remove_expired',
-    text: `delete from sessions where (tenant_id, id) in (
-             select tenant_id, id from sessions where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredSessions = removing('session.remove_expired', 'sessions')
 
 /** An agent in its role as a client of the token endpoint. */
 export type AgentClientRow = {

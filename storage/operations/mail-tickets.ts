@@ -5,7 +5,8 @@
  */
 import type { Email } from '../../actors/domain/email.js'
 import { hasKeyOrFactorIn } from '../identity/ways/ways-in.js'
-import { changedRows, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 export type TicketPurpose =
   | 'sign_in'
@@ -222,11 +223,4 @@ export const voidTickets = (
   })
 
 /** Deletes up to `limit` tickets that expired before `before`. */
-export const removeExpiredTickets = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'mail_ticket.remove_expired',
-    text: `delete from mail_tickets where (tenant_id, id) in (
-             select tenant_id, id from mail_tickets where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredTickets = removing('mail_ticket.remove_expired', 'mail_tickets')

@@ -2,14 +2,8 @@
  * The mail queue: messages are queued in the transaction of their cause, and leased by the worker
  * that sends them.
  */
-import {
-  allRows,
-  changedRows,
-  execute,
-  isChanged,
-  onlyValue,
-  type Transaction,
-} from '../platform/sql.js'
+import { allRows, execute, isChanged, onlyValue, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 import {
   claimInTurn,
   type ClaimRoom,
@@ -180,11 +174,4 @@ export const nextMailMs = (
   })
 
 /** Deletes up to `limit` messages that ended before `before`. */
-export const sweepMail = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'outgoing_mail.sweep',
-    text: `delete from outgoing_mail where (tenant_id, id) in (
-             select tenant_id, id from outgoing_mail where finished_at < $1
-             order by finished_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const sweepMail = removing('outgoing_mail.sweep', 'outgoing_mail', 'finished_at')

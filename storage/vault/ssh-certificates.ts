@@ -1,12 +1,6 @@
 /** Signed SSH certificates, kept until they expire, for revocation. */
-import {
-  allRows,
-  allValues,
-  changedRows,
-  execute,
-  firstRow,
-  type Transaction,
-} from '../platform/sql.js'
+import { allRows, allValues, execute, firstRow, type Transaction } from '../platform/sql.js'
+import { removing } from '../platform/portable/expiry.js'
 
 export type SshCertificateRow = {
   tenantId: string
@@ -99,11 +93,9 @@ export const listCertifyingKeys = (
   })
 
 /** Deletes up to `limit` certificates that expired before `before`. Crosses tenants. */
-export const removeExpiredCertificates = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'ssh_certificate.sweep',
-    text: `delete from ssh_certificates where (tenant_id, credential_id, serial) in (
-             select tenant_id, credential_id, serial from ssh_certificates
-             where expires_at < $1 order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredCertificates = removing(
+  'ssh_certificate.sweep',
+  'ssh_certificates',
+  'expires_at',
+  '(tenant_id, credential_id, serial)',
+)

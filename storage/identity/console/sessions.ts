@@ -1,5 +1,6 @@
 /** Sessions of the console. Only the SHA-256 of the cookie is stored, and the tokens are sealed. */
-import { changedRows, execute, firstRow, firstValue, type Transaction } from '../../platform/sql.js'
+import { execute, firstRow, firstValue, type Transaction } from '../../platform/sql.js'
+import { removing } from '../../platform/portable/expiry.js'
 
 export type ConsoleSessionRow = {
   tenantId: string
@@ -118,11 +119,7 @@ export const deleteConsoleSession = (tx: Transaction, { tenantId, id }: OneSessi
   })
 
 /** Deletes up to `limit` sessions that expired before `before`. */
-export const removeExpiredConsoleSessions = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'console_session.remove_expired',
-    text: `delete from console_sessions where (tenant_id, id) in (
-             select tenant_id, id from console_sessions where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredConsoleSessions = removing(
+  'console_session.remove_expired',
+  'console_sessions',
+)

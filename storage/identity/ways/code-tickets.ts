@@ -3,7 +3,8 @@
  * counts an attempt and uses the code. The tenant is unknown until the ticket is found, so these transactions cross
  * tenants.
  */
-import { changedRows, execute, firstValue, type Transaction } from '../../platform/sql.js'
+import { execute, firstValue, type Transaction } from '../../platform/sql.js'
+import { removing } from '../../platform/portable/expiry.js'
 
 export type CodePurpose = 'phone_sign_in' | 'phone_proof' | 'address_proof' | 'risk'
 
@@ -83,11 +84,4 @@ export async function spendCode(
 }
 
 /** Deletes up to `limit` tickets that expired before `before`. */
-export const removeExpiredCodeTickets = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'code_ticket.remove_expired',
-    text: `delete from code_tickets where (tenant_id, id) in (
-             select tenant_id, id from code_tickets where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredCodeTickets = removing('code_ticket.remove_expired', 'code_tickets')

@@ -1,6 +1,7 @@
 /** Browsers and networks where an account has signed in. Global, so every transaction here crosses tenants. */
 import type { Email } from '../../../actors/domain/email.js'
-import { changedRows, execute, firstRow, type Transaction } from '../../platform/sql.js'
+import { execute, firstRow, type Transaction } from '../../platform/sql.js'
+import { removing } from '../../platform/portable/expiry.js'
 
 export type Familiarity = {
   readonly browserKnown: boolean
@@ -53,11 +54,9 @@ export const rememberBrowser = (
   })
 
 /** Removes up to `limit` entries that were last seen before `before`. */
-export const removeOldBrowsers = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'known_browser.remove_old',
-    text: `delete from known_browsers where (account_id, browser_sha256, network) in (
-             select account_id, browser_sha256, network from known_browsers where last_seen_at < $1
-             order by last_seen_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeOldBrowsers = removing(
+  'known_browser.remove_old',
+  'known_browsers',
+  'last_seen_at',
+  '(account_id, browser_sha256, network)',
+)

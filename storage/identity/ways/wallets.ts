@@ -1,12 +1,6 @@
 /** Ethereum accounts that people sign in with, and the nonces of their messages. These transactions cross tenants. */
-import {
-  allRows,
-  changedRows,
-  execute,
-  firstRow,
-  isChanged,
-  type Transaction,
-} from '../../platform/sql.js'
+import { allRows, execute, firstRow, isChanged, type Transaction } from '../../platform/sql.js'
+import { removing } from '../../platform/portable/expiry.js'
 import type { SignInRow } from '../sign-ins.js'
 import { HAS_FACTOR, judgeRemoval } from './ways-in.js'
 
@@ -132,11 +126,9 @@ export const spendSiweNonce = (
   })
 
 /** Removes up to `limit` nonces that expired before `before`. */
-export const removeExpiredSiweNonces = (tx: Transaction, before: Date, limit: number) =>
-  changedRows(tx, {
-    name: 'siwe_nonce.remove_expired',
-    text: `delete from siwe_nonces where (tenant_id, nonce_sha256) in (
-             select tenant_id, nonce_sha256 from siwe_nonces where expires_at < $1
-             order by expires_at limit $2 for update skip locked)`,
-    values: [before, limit],
-  })
+export const removeExpiredSiweNonces = removing(
+  'siwe_nonce.remove_expired',
+  'siwe_nonces',
+  'expires_at',
+  '(tenant_id, nonce_sha256)',
+)
