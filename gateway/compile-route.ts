@@ -19,7 +19,7 @@ export type AnyRef = ActorRef<Record<string, { message: unknown; reply: { tag: s
 export type Refs = ReadonlyMap<string, ActorRef<never>>
 
 /** The rate limits of a route, and the step at which the key of each is known. */
-export type Throttling = {
+type Throttling = {
   /** The local `default` quota: by address before authentication, by caller after it, or none. */
   readonly byDefault: 'address' | 'caller' | 'none'
   /** Shared policies by address, taken before authentication. */

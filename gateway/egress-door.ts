@@ -30,7 +30,7 @@ export function isAtEgress({ path }: Pick<Route, 'path'>): boolean {
 /** The routes of the egress address. */
 export const egressAddressRoutes: readonly Route[] = ROUTES.filter(isAtEgress)
 
-export type EgressDoorOptions = Omit<FrontDoorOptions, 'name' | 'shared' | 'open'> & {
+type EgressDoorOptions = Omit<FrontDoorOptions, 'name' | 'shared' | 'open'> & {
   /** `server.egress_port`. */
   readonly port: number
   readonly sizes: EgressSizes

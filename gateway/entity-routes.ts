@@ -16,7 +16,7 @@ type Bearer = {
   readonly controlPlaneTokens?: 'operator'
 }
 
-export type EntityOperations<M extends Members, Refused extends { readonly tag: string }> = {
+type EntityOperations<M extends Members, Refused extends { readonly tag: string }> = {
   readonly entity: Entity<M>
   readonly path: string
   /** `API resource`, with its article, and its plural. */

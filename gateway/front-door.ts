@@ -84,10 +84,10 @@ export interface FrontDoorOptions {
 }
 
 /** The listeners of a process: `server.port` and `server.egress_port`. */
-export type ListenerName = 'main' | 'egress'
+type ListenerName = 'main' | 'egress'
 
 /** One of several gateway threads (docs/concepts/actor-runtime.md). */
-export interface SharedPort {
+interface SharedPort {
   /** The name of the thread, for its count of requests. */
   readonly thread: string
   readonly port: number

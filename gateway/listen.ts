@@ -12,7 +12,7 @@ import { IDLE_MS, ListenFailed, type Listener } from './transports/open.js'
 import { isLoopback, wantedParser } from './transports/parser.js'
 import { openUws } from './transports/uws-listener.js'
 
-export type ListenNeeds = {
+type ListenNeeds = {
   readonly log: Logger
   readonly clock: Clock
   /** For tests: another table refuses the native binary. */

@@ -91,13 +91,13 @@ export type Security =
   /** A SCIM token of a tenant (docs/reference/identity.md, SCIM). Access tokens are refused. */
   | { readonly scheme: 'scim' }
 
-export type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' | 'scim' }
+type PrincipalOf<S extends Security> = S extends { scheme: 'bearer' | 'scim' }
   ? Principal
   : S extends { scheme: 'optional' | 'metrics' | 'person' }
     ? Principal | null
     : null
 
-export type SessionOf<S extends Security> = S extends { scheme: 'session' | 'page_call' }
+type SessionOf<S extends Security> = S extends { scheme: 'session' | 'page_call' }
   ? BrowserSession
   : S extends { scheme: 'person' }
     ? BrowserSession | null
@@ -116,7 +116,7 @@ export type Credentials = {
   readonly httpUrl: string
 }
 
-export type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
+type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
   readonly params: Params
   readonly query: Query
   readonly headers: Headers
@@ -141,8 +141,8 @@ export type RouteRequest<Params, Query, Headers, Body, S extends Security> = {
 /** The fields of a form in order, including repeated names. */
 export type FormFields = readonly (readonly [name: string, value: string])[]
 
-export const JSON_BODY_BYTES_MAX = 1024 * 1024
-export const FORM_BODY_BYTES_MAX = 64 * 1024
+const JSON_BODY_BYTES_MAX = 1024 * 1024
+const FORM_BODY_BYTES_MAX = 64 * 1024
 
 export type BodyRule<Body> =
   | {
@@ -291,7 +291,7 @@ const UPLOAD_FRAME_BYTES_MAX = 4 * 1024
  * actor counts by the OAuth client, after its authentication. Without a verified token a function reads what the sender
  * wrote: put the address into the key, so that the sender cannot use up the quota of others.
  */
-export type ThrottleKey<Request> = 'address' | 'caller' | 'client' | ((request: Request) => string)
+type ThrottleKey<Request> = 'address' | 'caller' | 'client' | ((request: Request) => string)
 export type ThrottleRule<Request> = {
   readonly policy: PolicyName
   readonly by: ThrottleKey<Request>
@@ -317,7 +317,7 @@ type AskKind<P extends Protocol> = {
 type TagsOf<R> = R extends { tag: infer T extends string } ? T : never
 type RulesFor<R> = { readonly [T in TagsOf<R>]: ReplyRule<Extract<R, { tag: T }>> }
 
-export interface RouteSpec<
+interface RouteSpec<
   P extends Protocol,
   K extends AskKind<P>,
   S extends Security,
@@ -395,7 +395,7 @@ export type Deprecated = {
 type Erased = RouteSpec<Protocol, string, Security, unknown, unknown, unknown, unknown>
 
 /** A declaration without its message and replies. */
-export interface RouteFacts
+interface RouteFacts
   extends Omit<Erased, 'operationId' | 'message' | 'replies' | 'throttle' | 'security' | 'body'> {
   readonly operationId: string
   readonly security: Security
@@ -445,10 +445,7 @@ export function route<
 }
 
 /** @param asking the deadline of the request, for asks on its behalf */
-export type GatewayAnswer = (
-  request: AnyRouteRequest,
-  asking: AskOptions,
-) => Promise<Rendered> | Rendered
+type GatewayAnswer = (request: AnyRouteRequest, asking: AskOptions) => Promise<Rendered> | Rendered
 
 export type OwnRouteSpec = RouteFacts & {
   readonly answer: GatewayAnswer

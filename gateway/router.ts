@@ -10,7 +10,7 @@ export type Resource<T> = {
   readonly allow: string
 }
 
-export type Match<T> = {
+type Match<T> = {
   readonly resource: Resource<T>
   /** Undecoded path parameters, see `decodeParams`. */
   readonly params: Readonly<Record<string, string>>

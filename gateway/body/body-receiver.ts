@@ -14,7 +14,7 @@ const EARLY_BYTES_MAX = 64 * 1024
 /** Bytes that are buffered for the reader of a streamed body. */
 const STREAM_WINDOW_BYTES = 256 * 1024
 
-export interface FlowControl {
+interface FlowControl {
   pause(): void
   resume(): void
 }

@@ -12,7 +12,7 @@ const CLOSE_BRACKET = 0x5d
 const OPEN_BRACE = 0x7b
 const CLOSE_BRACE = 0x7d
 
-export type JsonMeasure = { readonly depth: number; readonly members: number }
+type JsonMeasure = { readonly depth: number; readonly members: number }
 
 /** Counts levels and members of a JSON text, without recursion. */
 export function measureJson(text: string): JsonMeasure {

@@ -230,7 +230,7 @@ export function checked(
 }
 
 /** A JSON pointer as URI fragment (RFC 6901 section 6): `#/redirect_uris/0`. */
-export function bodyPointer(path: readonly PropertyKey[]): string {
+function bodyPointer(path: readonly PropertyKey[]): string {
   const parts = path.map((part) => String(part).replaceAll('~', '~0').replaceAll('/', '~1'))
   return parts.length === 0 ? '#' : `#/${parts.join('/')}`
 }

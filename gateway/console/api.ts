@@ -33,7 +33,7 @@ export type ApiAnswer = {
 }
 
 /** The request of a browser on whose behalf the API is called. */
-export type CallOrigin = Pick<AnyRouteRequest, 'host' | 'clientAddress' | 'requestId'>
+type CallOrigin = Pick<AnyRouteRequest, 'host' | 'clientAddress' | 'requestId'>
 
 export type ConsoleApi = (origin: CallOrigin, call: ApiCall) => Promise<ApiAnswer>
 

@@ -34,15 +34,15 @@ export type ConsoleAction = Operation & {
   readonly shows?: boolean | undefined
 }
 
-export type ActionName = keyof {
+type ActionName = keyof {
   [Key in MessageKey as Key extends `do.${infer Name}` ? Name : never]: true
 }
 
-export type Group = keyof {
+type Group = keyof {
   [Key in MessageKey as Key extends `console.group.${infer Name}` ? Name : never]: true
 }
 
-export type ResourceName = keyof {
+type ResourceName = keyof {
   [Key in MessageKey as Key extends `console.of.${infer Name}` ? Name : never]: true
 }
 

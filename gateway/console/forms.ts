@@ -3,7 +3,7 @@ import { z } from 'zod'
 import type { FormFields, Route } from '../route.js'
 import { isItem, type Item } from './declaration.js'
 
-export type FieldKind =
+type FieldKind =
   | 'text'
   | 'secret'
   | 'number'
@@ -148,7 +148,7 @@ export function shownIn({ kind }: Pick<Field, 'kind'>, value: unknown): string {
   return String(value)
 }
 
-export type FormFault = { readonly field: string }
+type FormFault = { readonly field: string }
 
 /** What was typed, by field. */
 export function typedIn(

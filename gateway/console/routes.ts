@@ -28,7 +28,7 @@ import type { Place, Site } from './site.js'
 import { consoleStyleRoute } from './style.js'
 import { isInterrupted, type Outcome, type Visit } from './visit.js'
 
-export type ConsoleNeeds = {
+type ConsoleNeeds = {
   readonly api: ConsoleApi
   readonly site: Site
   readonly sessions: ActorRef<ConsoleSessionsProtocol>

@@ -27,7 +27,7 @@ const RENEW_BEFORE_MS = 20_000
 const FLOW_TOKEN_BYTES = 32
 const RETURN_CHARS_MAX = 1024
 
-export type ConsoleSessionNeeds = {
+type ConsoleSessionNeeds = {
   readonly api: ConsoleApi
   readonly sessions: ActorRef<ConsoleSessionsProtocol>
   readonly tenants: ActorRef<TenantsProtocol>

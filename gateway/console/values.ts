@@ -5,7 +5,7 @@ import { type ConsoleResource, isItem, type Item, valueAt } from './declaration.
 import type { ApiAnswer } from './api.js'
 
 /** A label of the catalogue, or the English words of a member name. */
-export type Label = { readonly key: MessageKey | null; readonly text: string }
+type Label = { readonly key: MessageKey | null; readonly text: string }
 
 export function labelOf(member: string): Label {
   const name = member.split('.').at(-1)!
@@ -24,7 +24,7 @@ export function labelText(member: string, { say }: Language): string {
   return key === null ? text : say(key)
 }
 
-export type Value =
+type Value =
   | { readonly kind: 'none' }
   | { readonly kind: 'time'; readonly iso: string; readonly text: string }
   | { readonly kind: 'flag'; readonly on: boolean }

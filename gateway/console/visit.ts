@@ -18,7 +18,7 @@ const SEARCHED_PAGES = 5
 export const CURSORS = ['cursor_ts', 'cursor_id', 'cursor_key', 'after', 'after_sequence'] as const
 
 /** The session is over, or needs a fresh second factor for the action. */
-export type Interrupted =
+type Interrupted =
   | { readonly tag: 'over' }
   | {
       readonly tag: 'step_up'
@@ -46,7 +46,7 @@ type Shown = {
   readonly refreshes?: boolean | undefined
 }
 
-export type ConsolePagesNeeds = {
+type ConsolePagesNeeds = {
   readonly api: ConsoleApi
   readonly site: Site
   readonly random: Random

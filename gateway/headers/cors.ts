@@ -8,7 +8,7 @@ export interface ApplicationOrigins {
   lists(origin: string, clientId: string | null): Promise<boolean>
 }
 
-export interface CorsOptions {
+interface CorsOptions {
   /** server.cors_allowed_origins. Empty means the issuer's origin. The origins of the two apps are added. */
   readonly allowedOrigins: readonly string[]
   readonly issuer: string

@@ -14,7 +14,7 @@ import { NO_CONTEXT } from '../response/replies.js'
 import type { AnyRouteRequest, Route } from '../route.js'
 import { type OpenapiDocument, Operations } from './operations.js'
 
-export type DocumentsOptions = {
+type DocumentsOptions = {
   /** The described routes of the deployment, capabilities included. */
   readonly routes: readonly Route[]
   readonly refs: Refs

@@ -6,7 +6,7 @@
 import { CODES } from '../response/json-rpc-errors.js'
 import { isObject, type Message, type Params } from './json-rpc.js'
 
-export const MODERN_VERSION = '2026-07-28'
+const MODERN_VERSION = '2026-07-28'
 /** Revisions that `initialize` agrees on, latest first. */
 export const LEGACY_VERSIONS = ['2025-11-25', '2025-06-18'] as const
 export const SUPPORTED_VERSIONS: readonly string[] = [MODERN_VERSION, ...LEGACY_VERSIONS]
@@ -24,7 +24,7 @@ export type McpHeaders = {
   readonly 'mcp-name'?: string | undefined
 }
 
-export type Era =
+type Era =
   | { readonly tag: 'legacy'; readonly version: string }
   | { readonly tag: 'modern' }
   /** Answered with 400. */

@@ -3,7 +3,7 @@
  * `get_operation`. A guide about an optional feature names the capability that it needs.
  */
 
-export type Guide = {
+type Guide = {
   readonly title: string
   /** The capability of the feature. Null if every deployment has the feature. */
   readonly capability: string | null
@@ -107,5 +107,5 @@ export const GUIDES = {
   },
 } as const satisfies Readonly<Record<string, Guide>>
 
-export type GuideTopic = keyof typeof GUIDES
+type GuideTopic = keyof typeof GUIDES
 export const GUIDE_TOPICS = Object.keys(GUIDES) as readonly GuideTopic[]

@@ -15,7 +15,7 @@ export type OpenapiDocument = {
   readonly components: Readonly<Record<string, Json>>
 }
 
-export type OperationSummary = {
+type OperationSummary = {
   readonly operation_id: string
   readonly method: string
   readonly path: string

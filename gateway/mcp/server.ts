@@ -45,9 +45,9 @@ const DISCOVER_TEXT = JSON.stringify({
 })
 
 /** `body` is null for 202. */
-export type McpAnswer = { readonly status: 200 | 202 | 400 | 404; readonly body: string | null }
+type McpAnswer = { readonly status: 200 | 202 | 400 | 404; readonly body: string | null }
 
-export type McpCall = {
+type McpCall = {
   readonly bytes: Uint8Array
   readonly headers: McpHeaders
   readonly documents: Documents

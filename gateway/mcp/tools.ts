@@ -35,7 +35,7 @@ export type Outcome =
   | { readonly tag: 'failed'; readonly message: string }
 
 /** The host and the deadline of a call. */
-export type Call = {
+type Call = {
   readonly documents: Documents
   readonly request: AnyRouteRequest
   readonly asking: AskOptions

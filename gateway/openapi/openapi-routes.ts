@@ -8,7 +8,7 @@ import { PAGE_FILES, referencePage } from './reference-page.js'
 import { type OwnRouteSpec, ownRoute, type Rendered, type Route } from '../route.js'
 import { OPENAPI_PATH, type OpenapiSettings } from '../settings.js'
 
-export type DocumentRoutesOptions = {
+type DocumentRoutesOptions = {
   readonly openapi: OpenapiSettings
   readonly issuer: string
   /** The described routes. */
@@ -20,7 +20,7 @@ export type DocumentRoutesOptions = {
   readonly egressUrl: string
 }
 
-export type DocumentRoutes = {
+type DocumentRoutes = {
   /** Empty if openapi.enabled is false. */
   readonly routes: Route[]
   /** The text of the document, which is made once: that takes most of a second. Null if openapi.enabled is false. */

@@ -30,9 +30,9 @@ import type {
   Security,
 } from '../route.js'
 
-export type Exposure = 'public' | 'internal'
+type Exposure = 'public' | 'internal'
 
-export type OpenapiOptions = {
+type OpenapiOptions = {
   readonly issuer: string
   /** `public` leaves out internal routes. */
   readonly exposure: Exposure

@@ -13,7 +13,7 @@ import { type Problem, type ProblemName, quotable } from '../response/problems.j
 import type { Credentials, Security } from '../route.js'
 import type { TokenHostCheck } from './tenant-hosts.js'
 
-export type AuthenticationResult =
+type AuthenticationResult =
   | { readonly tag: 'principal'; readonly principal: Principal }
   | { readonly tag: 'problem'; readonly problem: Problem }
 
@@ -44,7 +44,7 @@ export interface Authenticator {
 }
 
 /** The scheme and token of an Authorization header. Null for another scheme or malformed credentials. */
-export function presentedToken(
+function presentedToken(
   authorization: string,
 ): { readonly scheme: Authenticate['scheme']; readonly token: string } | null {
   const space = authorization.indexOf(' ')

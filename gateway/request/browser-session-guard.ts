@@ -6,7 +6,7 @@ import type { Problem } from '../response/problems.js'
 import type { Security } from '../route.js'
 import type { RequestContext } from './request-context.js'
 
-export type BrowserSessionGuardNeeds = {
+type BrowserSessionGuardNeeds = {
   readonly browsers: BrowserReader
   /** Undefined if this process has no sign-in: then no request has a session. */
   readonly sessions: ActorRef<BrowserSessionsProtocol> | undefined

@@ -59,14 +59,14 @@ export const NO_BROWSER: Browser = Object.freeze({
 })
 
 /** Session and browser tokens: 32 random bytes. */
-export const BROWSER_TOKEN_BYTES = 32
+const BROWSER_TOKEN_BYTES = 32
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
 /** 180 days: as long as a browser stays known to [adaptive_mfa]. */
 const BROWSER_KEPT_SECS = 15_552_000
 const USER_AGENT_LENGTH_MAX = 256
 const LANGUAGES_LENGTH_MAX = 512
 
-export type CookieSettings = {
+type CookieSettings = {
   /** True if the issuer is https: cookies are Secure then and have the `__Host-` prefix. */
   readonly secure: boolean
   /** Max-Age of the session cookie. Null: it ends with the browser session. */
@@ -91,7 +91,7 @@ export interface BrowserReader {
 }
 
 /** `flow` is the state of a sign-in, `tenant` what the console remembers. */
-export type ConsoleCookie = 'session' | 'flow' | 'tenant'
+type ConsoleCookie = 'session' | 'flow' | 'tenant'
 
 const CONSOLE_COOKIES: Readonly<Record<ConsoleCookie, { name: string; maxAge?: number }>> = {
   session: { name: 'svc_console' },

@@ -13,7 +13,7 @@ import { scopesOf } from './authenticate.js'
 /** Scopes of operators. `deployment:manage` opens every operation for operators, the others those that name them. */
 const OPERATOR_SCOPE = 'deployment:manage'
 
-export const CONTROL_PLANE_TOKEN_REFUSED = {
+const CONTROL_PLANE_TOKEN_REFUSED = {
   name: 'forbidden',
   detail: 'A token of the control plane is not valid for this operation: use a token of a tenant.',
   members: { reason: 'control_plane_token' },

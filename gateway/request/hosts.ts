@@ -1,6 +1,6 @@
 /** The Host values that the service accepts (docs/reference/http.md, Hosts and proxies). */
 
-export type HostVerdict = 'served' | 'malformed' | 'misdirected'
+type HostVerdict = 'served' | 'malformed' | 'misdirected'
 
 export type HostPolicy = (host: string) => HostVerdict
 

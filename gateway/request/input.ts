@@ -30,7 +30,7 @@ import {
 import { decodeParams } from '../router.js'
 import { clientAddressOf, EMPTY, type Parts, type RequestContext } from './request-context.js'
 
-export type PartsRead =
+type PartsRead =
   | { readonly ok: true; readonly value: Parts }
   | { readonly ok: false; readonly problem: Problem; readonly close?: boolean }
   /** The request was answered. */

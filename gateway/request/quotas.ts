@@ -154,7 +154,7 @@ export interface Quotas {
   close(): void
 }
 
-export type QuotasNeeds = {
+type QuotasNeeds = {
   readonly enabled: boolean
   readonly throttle: ActorRef<RateLimitsProtocol> | undefined
   readonly clock: Clock

@@ -12,7 +12,7 @@ export type RequestOrigin = (
   exchange: Pick<HttpExchange, 'host' | 'secure' | 'headers' | 'peerAddress'>,
 ) => string
 
-export type RequestOriginOptions = {
+type RequestOriginOptions = {
   /** The issuer URL. */
   readonly issuer: URL
   /** `server.egress_url`. */

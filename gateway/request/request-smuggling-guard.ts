@@ -107,7 +107,7 @@ export function admitHead(
   return { method, path, query, headers, host, fault }
 }
 
-export function isKnownMethod(method: string): boolean {
+function isKnownMethod(method: string): boolean {
   switch (method) {
     case 'GET':
     case 'HEAD':
@@ -128,7 +128,7 @@ function isPath(path: string): boolean {
 
 const ABSOLUTE_FORM = /^https?:\/\/([^/?#@\\]+)([/?].*)?$/i
 
-export type Target = {
+type Target = {
   readonly path: string
   readonly query: string
   /** The authority of an absolute-form target, or null. */

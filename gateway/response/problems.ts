@@ -44,7 +44,7 @@ const RULES = {
 
 export type ProblemName = keyof typeof RULES
 
-export type ProblemType<Name extends ProblemName = ProblemName> = {
+type ProblemType<Name extends ProblemName = ProblemName> = {
   readonly status: (typeof RULES)[Name][0]
   readonly retry: keyof typeof english.retry
   readonly title: string
@@ -85,7 +85,7 @@ export type Problem = ProblemDetails & {
   readonly reason?: string | undefined
 }
 
-export type ProblemContext = {
+type ProblemContext = {
   /** Base of problem type URIs, without a trailing slash. */
   readonly errorsBaseUrl: string
   /** The request path. */

@@ -9,7 +9,7 @@ import type { StreamEnd } from '../http-exchange.js'
 export const UNREAD_MS_MAX = 30_000
 
 /** Longer bodies are written in pieces of this size, each after the client has read the one before. */
-export const PIECE_BYTES = 64 * 1024
+const PIECE_BYTES = 64 * 1024
 const PIECE_CHARS = PIECE_BYTES / 2
 
 /** The write side of a transport. */
@@ -27,7 +27,7 @@ export interface Sink {
   readonly unsent?: boolean
 }
 
-export type RelayBounds = {
+type RelayBounds = {
   /** Length of the body if it is known. The stream is cancelled after it. */
   readonly bodyBytes?: number | undefined
   /** Time that the client may leave written bytes unread. */

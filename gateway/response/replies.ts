@@ -144,7 +144,7 @@ export function constant<Schema extends z.ZodType>(
   }
 }
 
-export type ReadyBytes = {
+type ReadyBytes = {
   readonly body: string | Uint8Array
   /** Strong entity tag with quotes, for conditional requests. */
   readonly etag?: string | undefined
@@ -281,7 +281,7 @@ export function pagePolicy(
   )
 }
 
-export type Redirect = { readonly location: string; readonly session?: string | null | undefined }
+type Redirect = { readonly location: string; readonly session?: string | null | undefined }
 
 /** 303 See Other: after a form, and between pages of the service. */
 export function seeOther<Outcome>(
@@ -362,7 +362,7 @@ export function problem<Outcome, Name extends ProblemName>(
   }
 }
 
-export type OAuthErrorDetails = {
+type OAuthErrorDetails = {
   readonly description?: string | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
 }

@@ -35,7 +35,7 @@ const NO_STORE = 'no-store'
 /** A too long target is not repeated in full. */
 const INSTANCE_CHARS_MAX = 2_048
 
-export type ResponderNeeds = {
+type ResponderNeeds = {
   readonly blocks: HeaderBlocks
   readonly errorsBaseUrl: string
   /** `[i18n]`, for error pages. */
@@ -352,7 +352,7 @@ const EXPECTED = new Set(['authorization_pending', 'slow_down', 'use_dpop_nonce'
 const USUAL = new Set([402, 404, 405, 425, 501])
 
 /** The level of a request's log line: by status (docs/reference/operations.md, Logs). */
-export function levelOf(
+function levelOf(
   status: number,
   error: string | null,
   isQuiet: boolean,

@@ -40,7 +40,7 @@ export function scimErrorOf({ name, detail, errors }: Problem): string {
   return scimError(status, scimType, detail ?? title)
 }
 
-export type ScimErrorOutcome = {
+type ScimErrorOutcome = {
   readonly status: number
   readonly scimType: string | null
   readonly detail: string

@@ -43,7 +43,7 @@ export function sharedOnce(make: () => string | Uint8Array): () => SharedBody {
   return () => (made ??= sharedBody(make()))
 }
 
-export type Compressed = { readonly coding: Coding; readonly body: Uint8Array }
+type Compressed = { readonly coding: Coding; readonly body: Uint8Array }
 
 /**
  * The form of a shared body that a client prefers, or null for the plain one. The first request for a form waits until it

@@ -24,7 +24,7 @@ const MESSAGE_POLICY =
   "default-src 'none'; style-src 'unsafe-inline'; img-src data:; form-action 'none'; base-uri 'none'; " +
   "frame-ancestors 'self'; sandbox allow-top-navigation-by-user-activation"
 
-export type ShownMail = {
+type ShownMail = {
   readonly id: string
   readonly to: string
   readonly subject: string
@@ -41,7 +41,7 @@ export interface DevMailbox {
   find(id: string): ShownMail | undefined | Promise<ShownMail | undefined>
 }
 
-export type DevMailOptions = {
+type DevMailOptions = {
   readonly mailbox: DevMailbox
   readonly issuer: string
   /** `server.base_domain`. */

@@ -11,7 +11,7 @@ const CAPABILITIES = '/api/v1/capabilities'
 /** Linked where the deployment has the capability. */
 const CONSOLE = { capability: 'console', path: '/console' } as const
 
-export type HomePageOptions = {
+type HomePageOptions = {
   readonly issuer: string
   /** Path of the API page, or null if it is not served. */
   readonly docsPath: string | null

@@ -12,7 +12,7 @@ import { homePageRoute } from './home-page.js'
 import { documentationPages, documentationRoutes } from './markdown.js'
 import { wellKnownRoutes } from './well-known.js'
 
-export type SiteOptions = {
+type SiteOptions = {
   readonly issuer: string
   readonly openapi: OpenapiSettings
   /** The other routes that this process serves. */

@@ -16,7 +16,7 @@ const HOUR_SECS = 3_600
 /** RFC 9116 section 2.5.5 recommends less than a year. */
 const EXPIRY_DAYS = 180
 
-export type WellKnownOptions = {
+type WellKnownOptions = {
   readonly text: TextOptions
   /** `server.security_contact` as a URI. Undefined: the service has no security.txt. */
   readonly securityContact: string | undefined
@@ -30,7 +30,7 @@ const shared = {
 } as const
 
 const templates = new URL('../../../gateway/pages/templates/platform/', import.meta.url)
-export const ICON_PATH = '/favicon.svg'
+const ICON_PATH = '/favicon.svg'
 
 function file(path: string, operationId: string, summary: string, type: string, name: string) {
   const rendered: Rendered = {

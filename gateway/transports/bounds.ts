@@ -24,7 +24,7 @@ export function heldBytesOf(body: string | Uint8Array | null): number {
 }
 
 /** Which bound a connection was closed for. */
-export type Bound = 'connection' | 'address' | 'process'
+type Bound = 'connection' | 'address' | 'process'
 
 type AddressAccount = { bytes: number; readonly holders: Set<Holder> }
 

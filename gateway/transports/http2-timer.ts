@@ -3,7 +3,7 @@
  * only while it is not destroyed. So the timer of `setTimeout` keeps each ended session in memory until it fires.
  */
 /** The member of a session that this needs. */
-export interface EndingSession {
+interface EndingSession {
   once(event: 'close', listener: () => void): unknown
 }
 

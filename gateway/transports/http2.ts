@@ -78,7 +78,7 @@ const RESETS_WINDOW_MS = 10_000
 /** Memory of a session, which bounds queued frames such as PING and SETTINGS. */
 const SESSION_MEMORY_MIB = 10
 
-export type Http2Options = ListenOptions & {
+type Http2Options = ListenOptions & {
   /** Null is HTTP/2 without TLS. Only benches use it, no setting does. */
   readonly tls: CertificateFiles | null
   /** Serves the connections of clients that choose HTTP/1.1 or name no protocol. Without it they are refused. */

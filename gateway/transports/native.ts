@@ -34,7 +34,7 @@ export type NativeVerdict =
   | { readonly tag: 'verified'; readonly file: string }
   | { readonly tag: 'refused'; readonly reason: string }
 
-export type LoadedNative =
+type LoadedNative =
   | { readonly tag: 'loaded'; readonly uws: Uws }
   | { readonly tag: 'refused'; readonly reason: string }
 

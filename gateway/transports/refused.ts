@@ -9,7 +9,7 @@ import type { Answer, HttpExchange, HeaderFields, HeadFault, StreamEnd } from '.
 import { HeadCheck } from '../request/request-smuggling-guard.js'
 import { plainAddress } from './addresses.js'
 
-export type RefusedOptions = {
+type RefusedOptions = {
   readonly socket: Socket
   readonly secure: boolean
   readonly fault: HeadFault

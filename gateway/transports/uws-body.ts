@@ -7,7 +7,7 @@ import type { HttpResponse } from 'uWebSockets.js'
 import type { ByteStream } from '../../runtime/kernel/stream.js'
 import type { Sink } from '../response/relay.js'
 
-export type KnownBodyOptions = {
+type KnownBodyOptions = {
   readonly res: HttpResponse
   readonly body: ByteStream
   /** Length of the whole body, for `tryEnd`. */

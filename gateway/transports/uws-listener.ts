@@ -34,7 +34,7 @@ type ListenOnHost = (
   listening: (token: us_listen_socket | false) => void,
 ) => void
 
-export type UwsOptions = ListenOptions & {
+type UwsOptions = ListenOptions & {
   /** Undefined without TLS. */
   readonly tls?: { readonly files: CertificateFiles; readonly renewal: Renewal } | undefined
 }

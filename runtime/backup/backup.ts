@@ -33,7 +33,7 @@ import {
   writeManifest,
 } from './manifest.js'
 
-export type BackupPlan = {
+type BackupPlan = {
   /** A new or empty folder. */
   readonly to: string
   /** Options of a connection that reads all tables. */

@@ -10,7 +10,7 @@ import { createGunzip, createGzip } from 'node:zlib'
 import { z } from 'zod'
 import type { SequenceState } from '../../storage/platform/backup/tables.js'
 
-export const MANIFEST_FILE = 'manifest.json'
+const MANIFEST_FILE = 'manifest.json'
 export const KEYS_FOLDER = 'keys'
 export const ASSETS_FOLDER = 'assets'
 /** The version of the layout of a backup. */

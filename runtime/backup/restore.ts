@@ -26,7 +26,7 @@ import {
   type StoredFile,
 } from './manifest.js'
 
-export type RestorePlan = {
+type RestorePlan = {
   /** The folder of the backup, whose files were verified. */
   readonly from: string
   readonly manifest: Manifest
@@ -41,7 +41,7 @@ export type RestorePlan = {
   readonly isForced: boolean
 }
 
-export type Restored = {
+type Restored = {
   readonly rows: number
   /** Migrations of this build that the backup did not have. */
   readonly migrated: readonly string[]

@@ -7,7 +7,7 @@ import { output } from '../process/output.js'
 import { resultText } from '../process/target.js'
 
 /** What the command needs of the process. */
-export interface AuditCommandHost {
+interface AuditCommandHost {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void
@@ -33,7 +33,7 @@ export function auditCommand(program: Command, host: AuditCommandHost = processH
 }
 
 /** An export whose chain holds: its parts, and as a text. */
-export type VerifiedExport = {
+type VerifiedExport = {
   readonly text: string
   readonly tenant_id: string
   readonly events: number
@@ -47,7 +47,7 @@ export type VerifiedExport = {
  * Verifies an export line by line, whatever its size.
  * @returns what holds. @throws {Error} with a description of what does not hold.
  */
-export async function verifyExport(input: NodeJS.ReadableStream): Promise<VerifiedExport> {
+async function verifyExport(input: NodeJS.ReadableStream): Promise<VerifiedExport> {
   const chain = new ChainCheck()
   let number = 0
   let first: AuditRecord | undefined

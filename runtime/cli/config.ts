@@ -25,7 +25,7 @@ const EXAMPLE_HEADING = [
 ]
 
 /** What the command needs of the process. */
-export interface ConfigCommandHost {
+interface ConfigCommandHost {
   readonly environment: Environment
   readonly cwd: string
   readonly uid?: number | undefined
@@ -35,7 +35,7 @@ export interface ConfigCommandHost {
 }
 
 /** One effective value, as `svc config show` prints it. */
-export interface ShownSetting {
+interface ShownSetting {
   readonly key: string
   readonly value: unknown
   readonly source: string
@@ -87,7 +87,7 @@ export function configurationReference(): string {
   return referenceTables(assembly)
 }
 
-export function settingsAsText(loaded: LoadedSettings): string {
+function settingsAsText(loaded: LoadedSettings): string {
   const lines = effective(loaded).map(({ key, leaf, value, source }) => ({
     what: `${key} = ${printed(leaf, value)}`,
     source,
@@ -97,7 +97,7 @@ export function settingsAsText(loaded: LoadedSettings): string {
   return [...headings(loaded), ...rows].join('\n')
 }
 
-export function settingsAsJson(loaded: LoadedSettings): string {
+function settingsAsJson(loaded: LoadedSettings): string {
   const { plane, dataDir, file = null } = loaded
   const settings = effective(loaded).map(
     ({ key, leaf, value, source }): ShownSetting => ({ key, value: shown(leaf, value), source }),

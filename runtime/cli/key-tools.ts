@@ -31,7 +31,7 @@ export interface KeyTools {
   close(): Promise<void>
 }
 
-export type KeyToolsInput = {
+type KeyToolsInput = {
   readonly environment: Environment
   readonly cwd: string
   readonly uid?: number | undefined

@@ -27,7 +27,7 @@ import { resultText } from '../process/target.js'
 import { output } from '../process/output.js'
 
 /** What the command needs of the process. */
-export interface KeysCommandHost {
+interface KeysCommandHost {
   readonly open: () => Promise<KeyTools>
   readonly out: (text: string) => void
   readonly err: (text: string) => void

@@ -16,7 +16,7 @@ import { resultText } from '../process/target.js'
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
 /** What the command needs of the process. */
-export interface KmsCommandHost {
+interface KmsCommandHost {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void

@@ -26,7 +26,7 @@ import { output } from '../process/output.js'
 const NAME = /^\P{Cc}{1,120}$/u
 
 /** What the command needs of the process. */
-export interface OperatorCommandHost {
+interface OperatorCommandHost {
   readonly open: () => Promise<DatabaseHouse>
   readonly out: (text: string) => void
   readonly err: (text: string) => void

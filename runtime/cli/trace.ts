@@ -27,7 +27,7 @@ export type TraceEntry = {
 } & Readonly<Record<string, unknown>>
 
 /** What the command needs of the process. */
-export interface TraceCommandHost {
+interface TraceCommandHost {
   readonly open: () => Promise<Pick<DatabaseHouse, 'database' | 'close'>>
   readonly stdin: Readable
   readonly out: (text: string) => void
@@ -122,7 +122,7 @@ async function traced(
 }
 
 /** The time in which to look: from the id if it has a time, otherwise from `--since`. */
-export function windowOf(requestId: string, since: string | undefined): TraceWindow {
+function windowOf(requestId: string, since: string | undefined): TraceWindow {
   if (since !== undefined) {
     const from = new Date(since)
     if (Number.isNaN(from.getTime())) throw new Error('--since must be a time of RFC 3339')
@@ -135,7 +135,7 @@ export function windowOf(requestId: string, since: string | undefined): TraceWin
 }
 
 /** The lines of the request. Other lines, and lines that are not JSON, are skipped. */
-export async function logEntries(input: Readable, requestId: string): Promise<TraceEntry[]> {
+async function logEntries(input: Readable, requestId: string): Promise<TraceEntry[]> {
   const entries: TraceEntry[] = []
   for await (const line of createInterface({ input, crlfDelay: Infinity })) {
     if (line.length > LINE_CHARS_MAX || !line.includes(requestId)) continue
@@ -227,7 +227,7 @@ function attemptEntry(attempt: TracedAttempt): TraceEntry {
 }
 
 /** The entries as text: time, source, and what happened. */
-export function traceText(requestId: string, entries: readonly TraceEntry[]): string {
+function traceText(requestId: string, entries: readonly TraceEntry[]): string {
   if (entries.length === 0)
     return `Nothing is known of request ${requestId}. Name its log with --log.`
   return entries

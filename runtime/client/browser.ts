@@ -182,10 +182,3 @@ export function unescaped(text: string): string {
     .replaceAll('&#39;', "'")
     .replaceAll('&amp;', '&')
 }
-
-/** The values of a data attribute on the page. */
-export function dataIn(html: string, name: string): string[] {
-  return [...html.matchAll(new RegExp(`\\sdata-${name}="([^"]*)"`, 'g'))].map(([, value]) =>
-    unescaped(value!),
-  )
-}

@@ -1,7 +1,7 @@
 /** [deployment] and [security]: the kind of this deployment. */
 import { z } from 'zod'
 import { flag } from '../kernel/config/kinds.js'
-import { section, type SettingsOf } from '../kernel/config/section.js'
+import { section } from '../kernel/config/section.js'
 
 /** The planes of a process. `all` serves the other three. */
 export type Plane = 'all' | 'auth' | 'control' | 'async'
@@ -46,6 +46,3 @@ export const securitySettings = section(
   },
   { about: 'Production mode and its one exception.' },
 )
-
-export type DeploymentSettings = SettingsOf<typeof deploymentSettings>
-export type SecuritySettings = SettingsOf<typeof securitySettings>

@@ -7,7 +7,7 @@ import { assembly } from './assembly.js'
 import type { LoadedSettings } from './load-settings.js'
 
 /** One effective value. `source` is where it comes from, in words. */
-export type Effective = { key: string; leaf: Leaf; value: unknown; source: string }
+type Effective = { key: string; leaf: Leaf; value: unknown; source: string }
 
 /** Every effective value, in the order of the schema. */
 export function effective({

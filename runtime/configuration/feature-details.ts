@@ -6,7 +6,7 @@ import { knownAssets } from '../../actors/commerce/payments/x402/known-assets.js
 import { registriesIn } from './registries.js'
 import type { Settings } from './settings.js'
 
-export type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unknown>>>>
+type FeatureDetails = Readonly<Record<string, Readonly<Record<string, unknown>>>>
 
 type EventSettings = Pick<
   Settings,

@@ -74,7 +74,7 @@ export interface LoadedSettings {
   readonly file: string | undefined
 }
 
-export interface RefusedSettings {
+interface RefusedSettings {
   readonly tag: 'refused'
   readonly failures: readonly Failure[]
 }

@@ -3,7 +3,7 @@ import { REGISTRY_CONFIRMATIONS } from '../../actors/commerce/payments/settings.
 import type { Settings } from './settings.js'
 
 /** Addresses are in lower case. */
-export type ConfiguredRegistry = {
+type ConfiguredRegistry = {
   /** CAIP-2 id. */
   readonly network: string
   readonly rpcUrl: string

@@ -21,7 +21,7 @@ export class DataDirectoryInUse extends Error {
   }
 }
 
-export interface Claim {
+interface Claim {
   release(): Promise<void>
 }
 

@@ -23,7 +23,7 @@ export interface Cluster {
   readonly passwords: Passwords
 }
 
-export interface Passwords {
+interface Passwords {
   /** The password of `postgres`, which only creates the role and the database of the service. */
   readonly superuser: string
   /** The password of `svc`. */

@@ -26,7 +26,7 @@ const RESTARTS_AT_ONCE_MAX = 3
 const RESTART_WINDOW_MS = 60_000
 const RESTART_PAUSE_MS = 3_000
 
-export interface EmbeddedOptions {
+interface EmbeddedOptions {
   /** SVC_DATA_DIR. Claimed for this process until `stop`. */
   readonly dataDir: string
   readonly log: Logger

@@ -46,7 +46,7 @@ export interface Executor {
 }
 
 /** The lane of a message; `undefined` where it has none. */
-export type LaneOf = (kind: string, message: unknown) => string | undefined
+type LaneOf = (kind: string, message: unknown) => string | undefined
 
 /** The lanes of a definition. */
 export function lanesOf(lanes: Lanes = {}): LaneOf {

@@ -187,7 +187,7 @@ export interface ActorDefinition<P extends Protocol, Needs> extends ActorFacts<P
 }
 
 /** An actor whose handlers are functions of its needs, and that keeps nothing in memory. */
-export interface ActorTable<P extends Protocol, Needs> extends ActorFacts<P, Needs> {
+interface ActorTable<P extends Protocol, Needs> extends ActorFacts<P, Needs> {
   readonly handlers: { readonly [K in keyof P]: Handler<Needs, P, K> }
 }
 

@@ -1,16 +1,11 @@
 /** Assertions about the program. A broken one is a defect in the code, never a user's mistake. */
 
 /** Thrown when an invariant does not hold. */
-export class InvariantBroken extends Error {
+class InvariantBroken extends Error {
   override readonly name = 'InvariantBroken'
 }
 
 /** Throws unless `holds`. `fact` states the invariant positively. */
 export function invariant(holds: boolean, fact: string): asserts holds {
   if (!holds) throw new InvariantBroken(`not so: ${fact}`)
-}
-
-/** Ends a `switch` over a union: it does not compile while a case is missing. */
-export function unreachable(value: never): never {
-  throw new InvariantBroken(`unreachable: ${String(value)}`)
 }

@@ -10,7 +10,7 @@ import { MailboxItem } from './mailbox.js'
 import type { Span } from './tracing.js'
 
 /** Default timeout for an ask. */
-export const ASK_TIMEOUT_MS = 30_000
+const ASK_TIMEOUT_MS = 30_000
 
 /** What a job needs of its actor. The last three members are the verdicts that end a job. */
 export interface JobOwner {

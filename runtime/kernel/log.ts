@@ -23,7 +23,7 @@ const SECRET_MEMBERS = [
   'cookie',
 ] as const
 
-export interface LogOptions {
+interface LogOptions {
   readonly level: LogLevel
   readonly destination?: DestinationStream | undefined
 }

@@ -22,11 +22,7 @@ export interface MailboxBounds {
   readonly inflightMax: number
 }
 
-export type Offered<Item> =
-  | 'start'
-  | 'wait'
-  | 'full'
-  | { readonly tag: 'displaced'; readonly item: Item }
+type Offered<Item> = 'start' | 'wait' | 'full' | { readonly tag: 'displaced'; readonly item: Item }
 
 /** Three quarters of `inflightMax`, except for the empty share. */
 export function runningPerShare(inflightMax: number): number {

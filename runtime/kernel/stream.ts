@@ -169,7 +169,7 @@ class IteratedSource implements ByteSource {
   }
 }
 
-export interface PipeOptions {
+interface PipeOptions {
   /** Bytes that the writer may send ahead of the reader. */
   readonly windowBytes?: number | undefined
   /** Called with the number of bytes that the reader consumed, for flow control by credits. */

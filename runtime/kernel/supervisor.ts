@@ -18,9 +18,9 @@ export const SUPERVISION_DEFAULT: SupervisionPolicy = {
 }
 
 /** The next step: a fresh instance after `afterMs`, or none. */
-export type Verdict = { tag: 'restart'; afterMs: number } | { tag: 'resume' }
+type Verdict = { tag: 'restart'; afterMs: number } | { tag: 'resume' }
 
-export interface SupervisorOptions {
+interface SupervisorOptions {
   readonly policy: SupervisionPolicy
   readonly clock: Clock
   readonly log: Logger

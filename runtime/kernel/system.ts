@@ -44,7 +44,7 @@ export interface SystemOptions<Plane extends string> {
   readonly cloneMessages?: boolean | undefined
 }
 
-export type SystemReadiness = { readonly ready: boolean; readonly unready: readonly string[] }
+type SystemReadiness = { readonly ready: boolean; readonly unready: readonly string[] }
 
 export interface System {
   ref<P extends Protocol>(address: Address<P>): ActorRef<P>

@@ -57,7 +57,7 @@ export function traceIdOf(requestId: string): string | undefined {
   return ZEROS.test(id) ? undefined : id
 }
 
-export interface TraceParent {
+interface TraceParent {
   readonly traceId: string
   readonly spanId: string
   readonly isSampled: boolean

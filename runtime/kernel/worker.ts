@@ -6,9 +6,9 @@ import { type ActorDefinition, defineActor, type Asked, type Lifecycle } from '.
 import { address } from './protocol.js'
 
 /** The protocol of a worker: no messages. */
-export type NoMessages = Record<never, never>
+type NoMessages = Record<never, never>
 
-export interface WorkerDefinition<Needs> {
+interface WorkerDefinition<Needs> {
   /** In logs, metrics and `/health/ready`. */
   readonly name: string
   /** Every actor that the worker asks, as for an actor. */

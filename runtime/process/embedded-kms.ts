@@ -40,7 +40,7 @@ export interface LocalKms {
   stop(): Promise<void>
 }
 
-export type StartLocalKms = {
+type StartLocalKms = {
   readonly dataDir: string
   readonly log: Logger
   /**

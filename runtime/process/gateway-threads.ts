@@ -30,7 +30,7 @@ export interface Machine {
   readonly hasNative: boolean
 }
 
-export type ThreadCount =
+type ThreadCount =
   | { readonly tag: 'threads'; readonly count: number }
   | { readonly tag: 'refused'; readonly reason: string }
 

@@ -9,7 +9,7 @@ import type { Command } from 'commander'
 import { readEnvironment } from '../kernel/config/environment.js'
 import type { LoadedSettings } from '../configuration/load-settings.js'
 
-export interface Target {
+interface Target {
   /** The address of the service. Null for a command that speaks to no deployment. */
   readonly deployment: string | null
   /** The option, variable, file or default that names it. */

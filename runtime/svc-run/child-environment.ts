@@ -27,7 +27,7 @@ const REMOVED = [
   'GIT_SSL_NO_VERIFY',
 ] as const
 
-export type ChildEnvironmentOptions = {
+type ChildEnvironmentOptions = {
   readonly proxyUrl: string
   readonly bundlePath: string
   /** System file of wget, which names the certificates. */

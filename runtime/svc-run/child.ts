@@ -15,7 +15,7 @@ export type ChildEnd =
   | { readonly tag: 'killed'; readonly signal: NodeJS.Signals }
   | { readonly tag: 'not_started'; readonly code: number; readonly detail: string }
 
-export type ChildJob = {
+type ChildJob = {
   readonly command: string
   readonly args: readonly string[]
   readonly environment: Environment

@@ -21,7 +21,7 @@ export type ChosenCredential = {
   readonly authScheme: string
 }
 
-export type Choice =
+type Choice =
   | { readonly tag: 'chosen'; readonly credential: ChosenCredential }
   | { readonly tag: 'none' }
   /** Several credentials match; the command line must name one. */
@@ -42,7 +42,7 @@ type Listed = {
   readonly created_at: string
 }
 
-export type Named = {
+type Named = {
   readonly host: string
   readonly id: string
   readonly authScheme: string | null
@@ -65,7 +65,7 @@ export function parseNamed(text: string): Named {
   return { host, id, authScheme }
 }
 
-export type ChoiceNeeds = {
+type ChoiceNeeds = {
   readonly client: HttpClient
   readonly token: TokenSource
   readonly named: readonly Named[]

@@ -43,7 +43,7 @@ const NOT_RELAYED = new Set([
   'transfer-encoding',
 ])
 
-export type ProxyNeeds = {
+type ProxyNeeds = {
   readonly authority: ThrowawayAuthority
   readonly choice: CredentialChoice
   readonly calls: ServiceCalls
@@ -56,7 +56,7 @@ export type ProxyNeeds = {
   readonly trace: (line: string) => void
 }
 
-export interface ProgramProxy {
+interface ProgramProxy {
   /** Includes user and password. */
   readonly url: string
   close(): Promise<void>

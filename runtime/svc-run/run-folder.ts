@@ -9,7 +9,7 @@ import { join } from 'node:path'
 const SYSTEM_WGETRC = '/etc/wgetrc'
 const NAME = /^(\d+)-[A-Za-z0-9_-]+$/
 
-export interface RunFolder {
+interface RunFolder {
   readonly bundlePath: string
   /** The system file of wget with the certificates. */
   readonly wgetrcPath: string
@@ -18,7 +18,7 @@ export interface RunFolder {
   remove(): void
 }
 
-export type FolderNeeds = {
+type FolderNeeds = {
   /** Folder of this user for all runs. */
   readonly parent: string
   readonly pid: number

@@ -8,7 +8,7 @@ import { type HeaderPairs, relayedFields, withoutParameter } from '../client/egr
 import type { TokenSource } from '../client/token-source.js'
 import type { ChosenCredential } from './credential-choice.js'
 
-export type OutboundCall = {
+type OutboundCall = {
   readonly method: string
   /** Absolute, https. */
   readonly url: string

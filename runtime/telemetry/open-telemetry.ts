@@ -51,7 +51,7 @@ const KINDS: Readonly<Record<SpanRole, SpanKind>> = {
 const EXPORTED = 0
 
 /** What the spans of this thread say of their origin. */
-export interface SpanSource {
+interface SpanSource {
   readonly plane: string
   /** `main` or the name of a worker thread. */
   readonly thread: string

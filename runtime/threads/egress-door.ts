@@ -29,7 +29,7 @@ export type EgressAddress = {
 }
 
 /** What the egress thread has opened already. */
-export type EgressDoorNeeds = Pick<ThreadStart, 'ref' | 'clock' | 'log' | 'metrics'> &
+type EgressDoorNeeds = Pick<ThreadStart, 'ref' | 'clock' | 'log' | 'metrics'> &
   Pick<ProcessResources, 'database' | 'kms' | 'sealer' | 'random'>
 
 export interface OpenEgressDoor {

@@ -16,7 +16,7 @@ export type MainThreadProtocol = {
 
 export const mainThread = address<MainThreadProtocol>('main-thread', ['metrics', 'mails'])
 
-export type MainThreadNeeds = {
+type MainThreadNeeds = {
   readonly metrics: Metrics
   /** Absent: no mail is kept. */
   readonly caughtMail: CaughtMail | undefined

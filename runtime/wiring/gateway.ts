@@ -19,7 +19,7 @@ import type { System } from '../kernel/system.js'
 import { isServed, placementsWith, planesOf } from '../planes.js'
 import { egressSizesOf, frontDoorOptions } from './front-door.js'
 
-export type GatewayParts = Pick<
+type GatewayParts = Pick<
   GatewayOptions,
   'clock' | 'devMailbox' | 'log' | 'metrics' | 'random' | 'shared'
 > & {

@@ -149,7 +149,7 @@ export const holdAgent = (tx: Transaction, agentId: string) =>
     values: [agentId],
   })
 
-export type NewAgentKey = {
+type NewAgentKey = {
   readonly tenantId: string
   readonly agentId: string
   readonly fingerprint: string

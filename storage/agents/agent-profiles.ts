@@ -2,7 +2,7 @@
 import { agentInForce } from '../platform/in-force.js'
 import { execute, firstRow, type Transaction } from '../platform/sql.js'
 
-export type PublishedAgent<Profile> = {
+type PublishedAgent<Profile> = {
   readonly id: string
   readonly tenantId: string
   readonly name: string

@@ -18,7 +18,7 @@ export const findGrantedScopes = async (tx: Transaction, agentId: string) =>
     values: [agentId],
   })) ?? []
 
-export type SessionsToEnd = {
+type SessionsToEnd = {
   readonly agentId: string
   /** Null for every tenant. */
   readonly tenantId: string | null

@@ -8,7 +8,7 @@ import { type Database, execute, isChanged, LOOKED_UP, type Transaction } from '
 /** A DID derived from the key, a DID of a document on the web that lists the key, or an agent of a registry on a chain. */
 export type AnchorType = 'did_key' | 'did_web' | 'erc8004'
 
-export type AgentRow = {
+type AgentRow = {
   id: string
   tenantId: string
   name: string

@@ -116,7 +116,7 @@ export const anchoredTokens = (tx: Transaction, registry: string) =>
   })
 
 /** An agent that has an anchor. */
-export type AnchorHolder = {
+type AnchorHolder = {
   readonly token: string
   readonly fromBlock: number
   readonly homeTenantId: string
@@ -142,7 +142,7 @@ export const anchorHolders = (tx: Transaction, registry: string, tokens: readonl
   })
 
 /** A log that is about an agent. */
-export type LogOfAgent = Pick<AnchorHolder, 'homeTenantId' | 'agentId'> & {
+type LogOfAgent = Pick<AnchorHolder, 'homeTenantId' | 'agentId'> & {
   /** SHA-256. */
   readonly log: Uint8Array
   readonly block: number

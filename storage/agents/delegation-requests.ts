@@ -3,7 +3,7 @@ import { agentInForce } from '../platform/in-force.js'
 import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { removing } from '../platform/portable/expiry.js'
 
-export type NewDelegationRequest = {
+type NewDelegationRequest = {
   readonly tenantId: string
   readonly id: string
   readonly agentId: string
@@ -44,7 +44,7 @@ export const insertDelegationRequest = (tx: Transaction, r: NewDelegationRequest
     ],
   })
 
-export type DelegationRequestStatus = 'pending' | 'approved' | 'denied' | 'consumed'
+type DelegationRequestStatus = 'pending' | 'approved' | 'denied' | 'consumed'
 
 /** A request at the time of a poll. */
 export type PolledRequest = {
@@ -59,7 +59,7 @@ export type PolledRequest = {
   readonly revoked: boolean
 }
 
-export type Poll = {
+type Poll = {
   readonly tenantId: string
   readonly agentId: string
   readonly deviceCodeSha256: Uint8Array

@@ -144,7 +144,7 @@ export const isDelegationExpired = (tx: Transaction, tenantId: string, id: strin
     values: [tenantId, id, now],
   })
 
-export type Redemption = {
+type Redemption = {
   readonly tenantId: string
   readonly id: string
   /** Key of the polling login. */

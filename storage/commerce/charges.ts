@@ -7,7 +7,7 @@ import { columnsOf, tenantRows } from '../platform/portable/tenant-rows.js'
 import { execute, firstRow, firstValue, type Transaction } from '../platform/sql.js'
 import { claims } from './due-rows.js'
 
-export type ChargeStatus = 'pending' | 'succeeded' | 'failed' | 'refunded'
+type ChargeStatus = 'pending' | 'succeeded' | 'failed' | 'refunded'
 
 export type ChargeRow = {
   id: string

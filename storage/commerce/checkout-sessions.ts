@@ -12,7 +12,7 @@ import {
   type Transaction,
 } from '../platform/sql.js'
 
-export type CheckoutStatus = 'open' | 'paying' | 'completed' | 'expired' | 'canceled'
+type CheckoutStatus = 'open' | 'paying' | 'completed' | 'expired' | 'canceled'
 
 export type CheckoutSessionRow = {
   id: string

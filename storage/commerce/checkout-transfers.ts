@@ -12,7 +12,7 @@ import {
   type Transaction,
 } from '../platform/sql.js'
 
-export type TransferState = 'awaited' | 'arrived' | 'booked' | 'surplus' | 'void'
+type TransferState = 'awaited' | 'arrived' | 'booked' | 'surplus' | 'void'
 
 export type CheckoutTransferRow = {
   tenantId: string
@@ -30,7 +30,7 @@ export type CheckoutTransferRow = {
   logIndex: number | null
 }
 
-export type NewTransfer = Pick<
+type NewTransfer = Pick<
   CheckoutTransferRow,
   'tenantId' | 'id' | 'checkoutSessionId' | 'chargeId' | 'network' | 'asset' | 'payTo' | 'amount'
 > & { readonly watchedUntil: Date; readonly createdAt: Date }
@@ -82,7 +82,7 @@ export const awaitedPayees = (tx: Transaction, network: string) =>
   })
 
 /** A transfer that was found on a chain. */
-export type SeenTransfer = {
+type SeenTransfer = {
   readonly asset: string
   readonly payTo: string
   readonly amount: string

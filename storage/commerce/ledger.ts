@@ -11,13 +11,13 @@ import { allRows, execute, onlyValue, type Transaction } from '../platform/sql.j
  */
 export type LedgerAccount = 'clearing' | 'pending' | 'held' | 'available' | 'in_transit'
 
-export type LedgerLine = {
+type LedgerLine = {
   readonly account: LedgerAccount
   readonly rail: string
   readonly amountMinor: number
 }
 
-export type NewLedgerEntry = {
+type NewLedgerEntry = {
   readonly tenantId: string
   readonly id: string
   readonly currency: string
@@ -29,7 +29,7 @@ export type NewLedgerEntry = {
   readonly createdAt: Date
 }
 
-export type LedgerKind =
+type LedgerKind =
   | 'charge'
   | 'charge.direct'
   | 'refund'

@@ -34,7 +34,7 @@ export async function answerOnce(tx: Transaction, question: SandboxQuestion): Pr
   return rows[0]!.outcome
 }
 
-export type SandboxConsent = 'succeed' | 'decline'
+type SandboxConsent = 'succeed' | 'decline'
 
 export const insertMandate = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   execute(tx, {

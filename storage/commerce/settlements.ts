@@ -58,7 +58,7 @@ export const lockSettlement = (tx: Transaction, tenantId: string, chargeId: stri
     values: [tenantId, chargeId],
   })
 
-export type SettlementStep = {
+type SettlementStep = {
   readonly tenantId: string
   readonly id: string
   readonly from: SettlementStatus

@@ -5,7 +5,7 @@ import type { Interval } from './products.js'
 import { execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 import { claims } from './due-rows.js'
 
-export type SubscriptionStatus = 'incomplete' | 'active' | 'past_due' | 'canceled'
+type SubscriptionStatus = 'incomplete' | 'active' | 'past_due' | 'canceled'
 
 export type SubscriptionRow = {
   id: string

@@ -2,7 +2,7 @@
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, changedRows, firstValue, type Transaction } from '../platform/sql.js'
 
-export type SignatureKind = 'x402_payment' | 'transaction'
+type SignatureKind = 'x402_payment' | 'transaction'
 
 export type WalletSignatureRow = {
   readonly id: string

@@ -3,7 +3,7 @@ import { lockUntilEnd } from '../platform/portable/locks.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
-export type WalletStatus = 'active' | 'frozen'
+type WalletStatus = 'active' | 'frozen'
 
 /** A budget with what is spent of it in the current window. Amounts are atomic units, decimal. */
 export type WalletBudgetRow = {
@@ -17,7 +17,7 @@ export type WalletBudgetRow = {
   readonly spent: string
 }
 
-export type NewWalletBudget = Omit<WalletBudgetRow, 'spent'>
+type NewWalletBudget = Omit<WalletBudgetRow, 'spent'>
 
 export type WalletRow = {
   readonly id: string
@@ -62,7 +62,7 @@ const COLUMNS = `${columnsOf(
        'windowSecs', b.window_secs, 'spent', ${SPENT}) order by b.network, b.asset), '[]')
      from wallet_budgets b where b.tenant_id = w.tenant_id and b.wallet_id = w.id) as budgets`
 
-export type NewWallet = Pick<
+type NewWallet = Pick<
   WalletRow,
   'id' | 'tenantId' | 'agentId' | 'address' | 'recipients' | 'contracts' | 'createdAt'
 > & { readonly keySealed: Uint8Array }
@@ -230,7 +230,7 @@ export const findSigningWallet = (
     values: [tenantId, now, agentId, sessionId],
   })
 
-export type WalletPolicyChange = {
+type WalletPolicyChange = {
   readonly recipients: readonly string[] | null
   readonly contracts: readonly string[]
 }

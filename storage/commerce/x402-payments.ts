@@ -13,7 +13,7 @@ import {
   type Transaction,
 } from '../platform/sql.js'
 
-export type X402State = 'verifying' | 'settling' | 'unknown' | 'settled' | 'failed'
+type X402State = 'verifying' | 'settling' | 'unknown' | 'settled' | 'failed'
 
 export type X402PaymentRow = {
   tenantId: string
@@ -192,7 +192,7 @@ export const beginX402Settlement = (
     values: [tenantId, id, lease, leaseSecs],
   })
 
-export type X402End =
+type X402End =
   | { readonly state: 'settled'; readonly transaction: string }
   | { readonly state: 'failed'; readonly errorReason: string }
 

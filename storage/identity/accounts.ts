@@ -4,7 +4,7 @@ import { keysIn, OWN_FIRST, ownKey } from './email-keys.js'
 import { execute, firstRow, firstValue, isChanged, type Transaction } from '../platform/sql.js'
 import { HAS_FACTOR, HAS_KEY } from './ways/ways-in.js'
 
-export type NewAccount = {
+type NewAccount = {
   id: string
   email: Email
   emailVerified: boolean
@@ -80,7 +80,7 @@ export const findAccountEmail = (tx: Transaction, accountId: string) =>
   })
 
 /** An account that is about to be verified, locked until the transaction ends. */
-export type LockedMailbox = {
+type LockedMailbox = {
   readonly isProved: boolean
   /** The account has a password, a factor, a passkey, a phone number, an Ethereum account or a linked identity. */
   readonly hasWayIn: boolean

@@ -13,7 +13,7 @@ import {
 import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
-export type NewBrowserSession = {
+type NewBrowserSession = {
   tenantId: string
   id: string
   accountId: string
@@ -144,7 +144,7 @@ export const touchBrowserSession = (
     values: [tenantId, id, now, before],
   })
 
-export type Raise = {
+type Raise = {
   readonly tenantId: string
   readonly id: string
   /** Hash of the current cookie, which becomes invalid. */
@@ -273,7 +273,7 @@ export const removeExpiredBrowserSessions = removing(
   'browser_sessions',
 )
 
-export type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
+type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
   /** Id of the new session. */
   readonly newId: string
 }

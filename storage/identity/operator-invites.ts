@@ -36,7 +36,7 @@ export const insertOperatorInvite = (tx: Transaction, invite: NewOperatorInvite)
     ],
   })
 
-export type OperatorInviteRow = { organizationName: string; expiresAt: Date; usedAt: Date | null }
+type OperatorInviteRow = { organizationName: string; expiresAt: Date; usedAt: Date | null }
 
 /** Finds an invite by its token, before its tenant is known. */
 export const findOperatorInvite = (tx: Transaction, tokenSha256: Uint8Array) =>

@@ -80,7 +80,7 @@ export const lockMembers = (tx: Transaction, organizationId: string) =>
     values: [organizationId],
   })
 
-export type NewMember = {
+type NewMember = {
   readonly id: string
   readonly organizationId: string
   readonly role: MemberRole
@@ -88,10 +88,10 @@ export type NewMember = {
 }
 
 /** The limits of an organization without its own limits. */
-export type MemberLimits = { readonly maxMembers: number; readonly invitationTtlSecs: number }
+type MemberLimits = { readonly maxMembers: number; readonly invitationTtlSecs: number }
 
 /** Why a member was not added. */
-export type NotAdded = 'is_member' | 'full'
+type NotAdded = 'is_member' | 'full'
 
 /** SQL: whether the organization $1 has fewer members and open invitations than its limit, at most $2, at the time $3. */
 const ROOM = `select (select count(*) from organization_members c where c.organization_id = o.id

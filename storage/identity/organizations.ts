@@ -122,7 +122,7 @@ export const findMembership = (
   })
 
 /** A user as a token of one tenant names them. Memberships outside that tenant stay hidden. */
-export type PersonWithin = {
+type PersonWithin = {
   readonly accountId: string
   readonly tenantId: string
   /** Null: every organization that may be named; otherwise only this one. */
@@ -174,7 +174,7 @@ export const findPersonOrganization = (
     values: [accountId, tenantId, organizationId],
   })
 
-export type OrganizationMemberRow = {
+type OrganizationMemberRow = {
   organizationId: string
   memberType: 'agent' | 'account'
   memberId: string
@@ -223,7 +223,7 @@ export const findOrganization = (tx: Transaction, id: string) =>
   })
 
 /** Name and support contact. Undefined members stay unchanged. Null removes the contact. */
-export type RecordChangeRow = {
+type RecordChangeRow = {
   readonly name: string | undefined
   readonly supportContact: string | null | undefined
 }

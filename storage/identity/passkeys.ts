@@ -16,13 +16,13 @@ export type PasskeyRow = {
   readonly lastUsedAt: Date | null
 }
 
-export type NewPasskey = Omit<PasskeyRow, 'lastUsedAt'> & {
+type NewPasskey = Omit<PasskeyRow, 'lastUsedAt'> & {
   readonly counter: number
   readonly aaguid: string
 }
 
 /** Limit per account, because every ceremony lists them. */
-export const PASSKEYS_MAX = 20
+const PASSKEYS_MAX = 20
 
 const COLUMNS = `account_id as "accountId", id, credential_id as "credentialId",
   public_key as "publicKey", device_bound as "deviceBound", backed_up as "backedUp", transports,

@@ -155,7 +155,7 @@ export async function fillProfile(
   return rows[0]?.filled ?? []
 }
 
-export type ProfileOwner = {
+type ProfileOwner = {
   readonly tenantId: string
   readonly accountId: string
   /** True: fills values of the tenant user and leaves the account unchanged. */

@@ -2,11 +2,11 @@
 import { lookedUp } from './email-keys.js'
 import { SHOWN_EMAIL, SHOWN_STATUS } from './tenant-users.js'
 
-export type TextOperator = 'eq' | 'ne' | 'co' | 'sw'
-export type TimeOperator = 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le'
+type TextOperator = 'eq' | 'ne' | 'co' | 'sw'
+type TimeOperator = 'eq' | 'ne' | 'gt' | 'ge' | 'lt' | 'le'
 /** A text that a condition compares. Of `emails`, one value of the user must fulfil it. */
-export type TextField = 'userName' | 'externalId' | 'id'
-export type EmailField = 'value' | 'type' | 'primary'
+type TextField = 'userName' | 'externalId' | 'id'
+type EmailField = 'value' | 'type' | 'primary'
 
 export type ScimCondition =
   | { readonly tag: 'and' | 'or'; readonly parts: readonly ScimCondition[] }

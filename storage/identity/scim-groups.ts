@@ -102,7 +102,7 @@ export const membersWithRoles = (
     values: [tenantId, roles, most],
   })
 
-export type RoleChanged = {
+type RoleChanged = {
   readonly id: string
   readonly tenantId: string
   readonly sub: string

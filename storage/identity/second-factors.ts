@@ -107,7 +107,7 @@ export const removeTotpFactor = (tx: Transaction, accountId: string, id: string)
   })
 
 /** What `removeFactors` removed. */
-export type RemovedFactors = {
+type RemovedFactors = {
   readonly passkeys: number
   readonly authenticators: number
   readonly phones: number

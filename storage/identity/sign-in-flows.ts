@@ -3,7 +3,7 @@ import { execute, firstRow, type Transaction } from '../platform/sql.js'
 import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
-export type SignInFlowRow = {
+type SignInFlowRow = {
   tenantId: string
   level: 1 | 2 | 3
   maxAgeSecs: number | null

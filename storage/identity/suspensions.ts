@@ -6,9 +6,9 @@ import { ending } from '../platform/ends/ending.js'
 import type { Email } from '../../actors/domain/email.js'
 import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
-export type Standing = 'active' | 'suspended'
+type Standing = 'active' | 'suspended'
 /** Undefined: not found. */
-export type Switched = { readonly changed: boolean } | undefined
+type Switched = { readonly changed: boolean } | undefined
 
 /** Suspends or reactivates an organization. Its tenants follow in the same transaction (0047_suspension). */
 export async function switchOrganization(
@@ -90,7 +90,7 @@ export async function switchAccount(
 }
 
 /** An account as an operator of the deployment sees it. */
-export type AccountRecordRow = {
+type AccountRecordRow = {
   readonly id: string
   readonly email: string
   readonly emailVerified: boolean

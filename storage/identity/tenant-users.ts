@@ -26,7 +26,7 @@ import {
 
 export type TenantUserStatus = 'invited' | 'pre_provisioned' | 'active' | 'suspended' | 'removed'
 
-export type NewTenantUser = {
+type NewTenantUser = {
   tenantId: string
   id: string
   accountId: string
@@ -95,7 +95,7 @@ export type TenantUserRow = {
  * True if the user has signed in or accepted. Until then a tenant sees nothing of the account, not even how its owner
  * spells the address, because a tenant can invite any address.
  */
-export const HAS_SIGNED_IN = `case when u.status in ('invited', 'pre_provisioned') then false
+const HAS_SIGNED_IN = `case when u.status in ('invited', 'pre_provisioned') then false
     when u.status = 'suspended' then coalesce(u.suspended_from, 'active') = 'active'
     when u.status = 'removed' then u.last_login_at is not null else true end`
 
@@ -122,7 +122,7 @@ const COLUMNS = `u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u
       as "organizationIds"`
 const USER = `select ${COLUMNS} from tenant_users u join accounts a on a.id = u.account_id`
 
-export type TenantUserFilter = {
+type TenantUserFilter = {
   /** Null: all users except removed ones. */
   readonly status: TenantUserStatus | null
   readonly email: Email | null
@@ -162,15 +162,15 @@ export const listTenantUsers = (
     values: [...filterValues(tenantId, filter), limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
-export type TenantUserOrder = {
+type TenantUserOrder = {
   readonly by: 'email' | 'name' | 'created_at' | 'last_sign_in_at'
   readonly descending: boolean
 }
 
 /** The key of a row in its order: with it and the id the next page continues. */
-export type SortedTenantUserRow = TenantUserRow & { readonly sortKey: string }
+type SortedTenantUserRow = TenantUserRow & { readonly sortKey: string }
 
-export type SortedAfter = { readonly createdAt: Date; readonly key: string; readonly id: string }
+type SortedAfter = { readonly createdAt: Date; readonly key: string; readonly id: string }
 
 /** SQL: a time as text in UTC, which sorts as the time does. */
 const timeKey = (time: string) => `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD HH24:MI:SS.US')`
@@ -298,7 +298,7 @@ export const reviveTenantUser = (
     ],
   })
 
-export type TenantUserChange = {
+type TenantUserChange = {
   /** Undefined leaves it unchanged; null uses the account's again. */
   readonly displayName: string | null | undefined
   readonly roles: readonly string[] | undefined
@@ -413,7 +413,7 @@ export const findOldestFixture = (tx: Transaction, tenantId: string) =>
     values: [tenantId],
   })
 /** User claims that an application may be allowed to read. */
-export type PersonRow = {
+type PersonRow = {
   /** Empty: a guest. */
   readonly email: string
   readonly emailVerified: boolean

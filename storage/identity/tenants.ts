@@ -21,7 +21,7 @@ export type TenantRow = {
   updatedAt: Date
 }
 
-export type NewTenant = Pick<
+type NewTenant = Pick<
   TenantRow,
   'id' | 'organizationId' | 'name' | 'slug' | 'environment' | 'admitAgents' | 'createdAt'
 > & { supportContact?: string | null }
@@ -113,7 +113,7 @@ export const listTenants = (
     values: [organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
-export type TenantSettingsChange = {
+type TenantSettingsChange = {
   readonly admitAgents: boolean | undefined
   readonly directAgentRegistration: boolean | undefined
   readonly credentialIssuerEnabled: boolean | undefined

@@ -70,7 +70,7 @@ export const insertIdentity = (
   })
 
 /** An account that an identity could be linked to. */
-export type LinkCandidate = {
+type LinkCandidate = {
   readonly id: string
   readonly active: boolean
   readonly emailVerified: boolean
@@ -158,7 +158,7 @@ export const joinOrganization = (
     values: [organizationId, accountId, now],
   })
 
-export type IdentityRow = {
+type IdentityRow = {
   readonly id: string
   /** Null: a provider of the deployment. */
   readonly tenantId: string | null

@@ -22,7 +22,7 @@ export type VerifiedDomainRow = {
 const COLUMNS = `tenant_id as "tenantId", id, domain, proof, sso_provider_id as "ssoProviderId",
   auto_join as "autoJoin", created_at as "createdAt", verified_at as "verifiedAt"`
 
-export type DomainInserted = 'inserted' | 'present' | 'full'
+type DomainInserted = 'inserted' | 'present' | 'full'
 
 /** Adds an unverified domain, unless the tenant already has it or has `most` domains. */
 export async function insertVerifiedDomain(
@@ -79,7 +79,7 @@ export const listVerifiedDomains = (
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
-export type DomainChange = {
+type DomainChange = {
   /** Undefined leaves it unchanged; null removes the route. */
   readonly ssoProviderId: string | null | undefined
   readonly autoJoin: boolean | undefined

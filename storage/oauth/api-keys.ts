@@ -4,7 +4,7 @@ import { allRows, execute, firstRow, isChanged, type Transaction } from '../plat
 import { removing } from '../platform/portable/expiry.js'
 
 /** Who made a key. A user is identified by their `sub` in the tenant. */
-export type ApiKeyMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
+type ApiKeyMaker = { readonly type: 'human' | 'agent' | 'service'; readonly id: string }
 
 export type ApiKeyRow = {
   readonly id: string

@@ -62,7 +62,7 @@ export type NewApplication = Pick<
     secretSha256: Uint8Array | null
   }
 
-export type ClientSecret = { readonly secret: string; readonly sha256: Uint8Array }
+type ClientSecret = { readonly secret: string; readonly sha256: Uint8Array }
 
 const SECRET_BYTES = 32
 const DEFAULT_GRANT_TYPES = ['authorization_code', 'refresh_token']
@@ -116,7 +116,7 @@ export async function insertApplication(
   return rows[0]!
 }
 
-export type BuiltInClient = {
+type BuiltInClient = {
   readonly tenantId: string
   readonly id: string
   /** Stored as `metadata_url`. */
@@ -162,10 +162,7 @@ export const lockApplication = (tx: Transaction, tenantId: string, applicationId
   })
 
 /** Every member that can change. All of them are replaced. */
-export type ReplacedApplication = Pick<
-  ApplicationRow,
-  'id' | 'tenantId' | 'name' | 'redirectUris'
-> &
+type ReplacedApplication = Pick<ApplicationRow, 'id' | 'tenantId' | 'name' | 'redirectUris'> &
   Partial<Omit<ApplicationRow, 'createdAt' | 'metadataUrl'>> & { readonly updatedAt: Date }
 
 /** Returns the stored row. @throws an error of `isAudienceTaken`, unless `before` already has the audience. */
@@ -218,7 +215,7 @@ export const removeApplication = (tx: Transaction, tenantId: string, application
     values: [tenantId, applicationId],
   })
 
-export type SecretRotation = {
+type SecretRotation = {
   readonly tenantId: string
   readonly applicationId: string
   readonly secretId: string
@@ -309,7 +306,7 @@ export type ClientRow = Pick<
   secrets: readonly ClientSecretRow[]
 }
 
-export type ClientSecretRow = { readonly sha256: Uint8Array; readonly expiresAt: Date | null }
+type ClientSecretRow = { readonly sha256: Uint8Array; readonly expiresAt: Date | null }
 
 type FoundClient = Omit<ClientRow, 'secrets'> & {
   secrets: { sha256: string; expiresAt: string | null }[]

@@ -22,7 +22,7 @@ export function defaultAudience(applicationId: string): string {
 }
 
 /** Another application or API resource has the audience. */
-export class AudienceTaken extends Error {
+class AudienceTaken extends Error {
   readonly constraint = 'audience_claims_audience_key_holder_key'
 }
 
@@ -35,7 +35,7 @@ export function isAudienceTaken(error: unknown): boolean {
  * The canonical form, in which two spellings of one audience are equal: case, percent-encoding, dot segments, default
  * port and empty path (RFC 3986 sections 6.2.2 and 6.2.3, RFC 8141 section 3.1).
  */
-export function audienceKey(audience: string): string {
+function audienceKey(audience: string): string {
   const plain = plainly(audience)
   if (/^urn:/i.test(plain)) return plain.replace(/^urn:[^:]*/i, (name) => name.toLowerCase())
   if (!URL.canParse(plain)) return plain
@@ -51,7 +51,7 @@ function plainly(audience: string): string {
   })
 }
 
-export type AudienceHolder = {
+type AudienceHolder = {
   readonly tenantId: string
   readonly holder: 'application' | 'resource'
   readonly id: string

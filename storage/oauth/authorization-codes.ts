@@ -22,7 +22,7 @@ export type RequestedClaims = {
 export type AuthorizationDetails = readonly Readonly<Record<string, unknown>>[]
 
 /** The grant of a user, and how they had authenticated. */
-export type CodeGrant = {
+type CodeGrant = {
   readonly tenantId: string
   /** Id of the code and of its refresh family. */
   readonly id: string
@@ -49,7 +49,7 @@ export type CodeGrant = {
   readonly createdAt: Date
   readonly expiresAt: Date
 }
-export type NewCode = CodeGrant & { readonly codeSha256: Uint8Array }
+type NewCode = CodeGrant & { readonly codeSha256: Uint8Array }
 
 export const insertCode = (tx: Transaction, code: NewCode) =>
   execute(tx, {

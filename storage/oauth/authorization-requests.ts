@@ -3,7 +3,7 @@ import { execute, firstRow, type Transaction } from '../platform/sql.js'
 import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
-export type NewAuthorizationRequest<Request> = {
+type NewAuthorizationRequest<Request> = {
   readonly tenantId: string
   readonly id: string
   /** SHA-256 of the handle or request_uri. */
@@ -39,7 +39,7 @@ export async function insertAuthorizationRequest<Request>(
   })
 }
 
-export type AuthorizationRequestRow<Request> = {
+type AuthorizationRequestRow<Request> = {
   readonly tenantId: string
   readonly id: string
   readonly clientId: string
@@ -62,10 +62,7 @@ export const findAuthorizationRequest = <Request>(
     values: [Buffer.from(handleSha256), now],
   })
 
-export type EndedRequest<Request> = Pick<
-  AuthorizationRequestRow<Request>,
-  'clientId' | 'request'
-> & {
+type EndedRequest<Request> = Pick<AuthorizationRequestRow<Request>, 'clientId' | 'request'> & {
   /** Encrypted. Null if no browser can get it again. */
   readonly answer: Uint8Array | null
   /** Null if it is pending or expired. */

@@ -7,9 +7,9 @@ import { allRows, firstRow, isChanged, type Transaction } from '../platform/sql.
 import { removing } from '../platform/portable/expiry.js'
 
 export type BackchannelKind = 'device' | 'ciba'
-export type BackchannelStatus = 'pending' | 'approved' | 'denied' | 'redeemed'
+type BackchannelStatus = 'pending' | 'approved' | 'denied' | 'redeemed'
 
-export type NewBackchannelRequest = {
+type NewBackchannelRequest = {
   readonly tenantId: string
   readonly id: string
   readonly kind: BackchannelKind
@@ -65,7 +65,7 @@ export async function insertBackchannelRequest(
   })
 }
 
-export type PollKey = {
+type PollKey = {
   readonly kind: BackchannelKind
   readonly codeSha256: Uint8Array
   /** Only this client can poll the request. */
@@ -120,7 +120,7 @@ export const recordPoll = (tx: Transaction, key: PollKey) =>
     values: [key.kind, Buffer.from(key.codeSha256), key.clientId, key.now],
   })
 
-export type BackchannelRedemption = {
+type BackchannelRedemption = {
   readonly tenantId: string
   readonly id: string
   /** Key thumbprint to which the refresh tokens are bound. */
@@ -268,14 +268,14 @@ export const findDecision = (
     values: [key.tenantId, key.id, key.sessionId, key.since],
   })
 
-export type Decision = {
+type Decision = {
   readonly tenantId: string
   readonly id: string
   /** The session that decides. */
   readonly sessionId: string
   readonly now: Date
 }
-export type Approval = Decision & {
+type Approval = Decision & {
   readonly scopes: readonly string[]
   readonly audience: readonly string[]
   readonly subject: string
@@ -331,7 +331,7 @@ export const denyBackchannelRequest = (
   })
 
 /** Selects approvals: of one user in one tenant, or of an account in all tenants. */
-export type ApprovalsOf =
+type ApprovalsOf =
   | { readonly tenantId: string; readonly subject: string }
   | { readonly accountId: string }
 

@@ -14,7 +14,7 @@ export type ScopeBounds = {
   readonly chosen: readonly string[] | null
 }
 
-export type NewRegistrationToken = {
+type NewRegistrationToken = {
   readonly tenantId: string
   readonly id: string
   readonly tokenSha256: Uint8Array
@@ -51,7 +51,7 @@ export async function insertRegistrationToken(
   })
 }
 
-export type RegistrationTokenRow = {
+type RegistrationTokenRow = {
   readonly tenantId: string
   readonly tenantSlug: string
   readonly id: string

@@ -1,7 +1,7 @@
 /** Consents that users gave to applications, stored until they are withdrawn. */
 import { allRows, execute, firstValue, type Transaction } from '../platform/sql.js'
 
-export type ConsentKey = {
+type ConsentKey = {
   readonly tenantId: string
   readonly subject: string
   readonly clientId: string
@@ -54,7 +54,7 @@ export const rememberResourceConsent = (
   })
 
 /** The scopes that the user consented to. Empty without a consent. */
-export const consentedScopes = async (tx: Transaction, key: ConsentKey) =>
+const consentedScopes = async (tx: Transaction, key: ConsentKey) =>
   (await firstValue<string[]>(tx, {
     name: 'consent.scopes',
     text: `select scopes from consents where tenant_id = $1 and subject = $2 and client_id = $3
@@ -79,7 +79,7 @@ export const rememberConsent = (
     values: [tenantId, subject, clientId, scopes, now],
   })
 
-export type ConsentRow = {
+type ConsentRow = {
   readonly clientId: string
   readonly clientName: string
   readonly scopes: string[]

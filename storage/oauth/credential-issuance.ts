@@ -71,7 +71,7 @@ export const holdCredentialDelegation = (
     values: [tenantId, id, now],
   })
 
-export type NewIssuedCredential = {
+type NewIssuedCredential = {
   readonly tenantId: string
   readonly id: string
   readonly offerId: string | null
@@ -174,7 +174,7 @@ export const endIssuedCredential = (tx: Transaction, tenantId: string, id: strin
     values: [tenantId, id, now],
   })
 
-export type NotifiedCredentials = {
+type NotifiedCredentials = {
   /** The ids of the credentials of the response. Empty if the person got no such response. */
   readonly ids: readonly string[]
   /** False for a repeated notification. */

@@ -9,12 +9,12 @@ import {
 } from '../platform/sql.js'
 import { removing } from '../platform/portable/expiry.js'
 
-export type OfferGrant = 'authorization_code' | 'pre-authorized_code'
+type OfferGrant = 'authorization_code' | 'pre-authorized_code'
 /** `burned`: too many wrong transaction codes. It is shown as expired. */
-export type StoredOfferStatus = 'offered' | 'redeemed' | 'issued' | 'burned'
+type StoredOfferStatus = 'offered' | 'redeemed' | 'issued' | 'burned'
 
 /** After this many wrong transaction codes the pre-authorized code is worthless. */
-export const TX_CODE_FAILURES_MAX = 5
+const TX_CODE_FAILURES_MAX = 5
 
 export type CredentialOfferRow = {
   readonly tenantId: string
@@ -32,7 +32,7 @@ export type CredentialOfferRow = {
   readonly expiresAt: Date
 }
 
-export type NewCredentialOffer = Omit<CredentialOfferRow, 'status'> & {
+type NewCredentialOffer = Omit<CredentialOfferRow, 'status'> & {
   readonly handleSha256: Uint8Array
   readonly codeSha256: Uint8Array
 }
@@ -97,7 +97,7 @@ export const removeCredentialOffer = (tx: Transaction, tenantId: string, id: str
   })
 
 /** An offer with what its page shows. */
-export type ShownOfferRow = CredentialOfferRow & {
+type ShownOfferRow = CredentialOfferRow & {
   readonly tenantName: string
   readonly tenantSettings: Readonly<Record<string, unknown>>
 }
@@ -133,7 +133,7 @@ export const findOfferByCode = (tx: Transaction, codeSha256: Uint8Array) =>
     values: [Buffer.from(codeSha256)],
   })
 
-export type CodeRedemption = {
+type CodeRedemption = {
   readonly tenantId: string
   readonly id: string
   /** Whether the transaction code of the request is the right one. True for an offer without one. */

@@ -11,7 +11,7 @@ import {
 import type { ApplicationRow } from './applications.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
-export type ObservedClient = {
+type ObservedClient = {
   /** Also the id of its application. */
   readonly id: string
   readonly documentSha256: string
@@ -119,7 +119,7 @@ export async function insertObservedClient(tx: Transaction, o: Observation): Pro
   return true
 }
 
-export type DocumentChange = {
+type DocumentChange = {
   readonly previousSha256: string
   /** True if a member changed that consent and authentication depend on. */
   readonly decisive: boolean
@@ -214,7 +214,7 @@ export const findObservedDocument = (
   })
 
 /** The facts about a client for its consent page. */
-export type ObservedFacts = {
+type ObservedFacts = {
   readonly clientName: string | null
   readonly firstSeenAt: Date
   readonly documentSha256: string
@@ -232,7 +232,7 @@ export const findObservedFacts = (tx: Transaction, tenantId: string, id: string)
     values: [tenantId, id],
   })
 
-export type ObservedClientRow = {
+type ObservedClientRow = {
   readonly id: string
   readonly clientId: string
   readonly clientName: string | null

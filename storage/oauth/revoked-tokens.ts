@@ -2,7 +2,7 @@
 import { isChanged, type Transaction } from '../platform/sql.js'
 import { removing } from '../platform/portable/expiry.js'
 
-export type RevokedToken = {
+type RevokedToken = {
   readonly tenantId: string
   /** The `jti`. */
   readonly tokenId: string

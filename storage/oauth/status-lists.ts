@@ -20,7 +20,7 @@ export type StatusPurpose = 'credential' | 'access_token'
 /** A position in a list, as the claim `status.status_list` names it. */
 export type StatusIndex = { readonly listId: string; readonly idx: number }
 
-export type StatusAllocation = {
+type StatusAllocation = {
   readonly tenantId: string
   readonly purpose: StatusPurpose
   /** The `iss` of the token: a list has tokens of one issuer only. */
@@ -35,7 +35,7 @@ export type StatusAllocation = {
 }
 
 /** Source of ids and of indices. */
-export type StatusRandom = {
+type StatusRandom = {
   uuid(): string
   bytes(count: number): Uint8Array
 }
@@ -125,7 +125,7 @@ const closeFullList = (tx: Transaction, tenantId: string, listId: string, now: D
     values: [tenantId, listId, now],
   })
 
-export type StatusChange = {
+type StatusChange = {
   readonly tenantId: string
   /** The `ref` of the allocations. */
   readonly refs: readonly string[]
@@ -175,7 +175,7 @@ export const findStatusList = (tx: Transaction, id: string) =>
     values: [id],
   })
 
-export type LiveEntry = { readonly idx: number; readonly query: TokenStatusQuery }
+type LiveEntry = { readonly idx: number; readonly query: TokenStatusQuery }
 
 /** Access tokens of a list that are neither expired nor known to have ended, after `afterIdx` in the list. */
 export const liveEntries = (
@@ -229,7 +229,7 @@ export const claimSigning = (tx: Transaction, tenantId: string, listId: string) 
     values: [tenantId, listId],
   })
 
-export type SignedStatusList = {
+type SignedStatusList = {
   readonly tenantId: string
   readonly id: string
   readonly token: string

@@ -16,7 +16,7 @@ import { removing } from '../platform/portable/expiry.js'
 /** The NOTIFY channel for ids whose token status changed (migration 0004_tokens). */
 export const TOKEN_STATUS_CHANNEL = 'svc_standing'
 
-export type NewAgentSession = {
+type NewAgentSession = {
   /** The login challenge that opens the session. Null if the agent has proved its key before. */
   readonly challengeId: string | null
   readonly sessionId: string
@@ -99,7 +99,7 @@ export function openingAgentSessions(
   }
 }
 
-export type NewPersonSession = {
+type NewPersonSession = {
   readonly tenantId: string
   /** The id of the browser session. */
   readonly sessionId: string
@@ -211,7 +211,7 @@ export type TokenStatusQuery = {
 }
 
 /** The query for a token that may still be issued. */
-export type RecentTokenQuery = TokenStatusQuery & {
+type RecentTokenQuery = TokenStatusQuery & {
   /** True if its session and its grant may not be stored yet. Default: false. */
   readonly isBeingIssued?: boolean
 }

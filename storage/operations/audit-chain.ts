@@ -4,7 +4,7 @@
  */
 import { createHash } from 'node:crypto'
 
-export const AUDIT_SUITE = 'svc-audit-v1'
+const AUDIT_SUITE = 'svc-audit-v1'
 /** `previous_hash` of the first event of a tenant. */
 export const FIRST_PREVIOUS_HASH = '0'.repeat(64)
 
@@ -36,7 +36,7 @@ export type AuditRecord = {
   readonly previous_hash: string
   readonly hash: string
 }
-export type ChainMember = 'sequence' | 'previous_hash' | 'hash'
+type ChainMember = 'sequence' | 'previous_hash' | 'hash'
 
 /** JSON with sorted members and without white space (RFC 8785). */
 export function canonicalJson(value: unknown): string {

@@ -96,7 +96,7 @@ function recordOf(row: AuditRow): AuditRecord {
   return { ...row, occurred_at: row.occurred_at.toISOString() }
 }
 
-export type AuditFilter = {
+type AuditFilter = {
   readonly type: string | null
   /** The `sub` of the subject or of an actor. */
   readonly actor: string | null

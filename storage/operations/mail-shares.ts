@@ -32,9 +32,9 @@ export const findMailStanding = (
   })
 
 /** Null: counted. Otherwise seconds until the next attempt, at least 1. */
-export type RetryAfterSecs = number
+type RetryAfterSecs = number
 
-export type AddressBounds = { readonly perDayMax: number; readonly gapSecs: number }
+type AddressBounds = { readonly perDayMax: number; readonly gapSecs: number }
 
 /**
  * Counts one invitation to an address in one statement. Concurrent ones wait for the transaction

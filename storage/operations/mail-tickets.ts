@@ -159,7 +159,7 @@ export const findTicketTenant = (tx: Transaction, purpose: TicketPurpose, linkSh
     values: [Buffer.from(linkSha256), purpose],
   })
 
-export type TicketTenant = {
+type TicketTenant = {
   readonly id: string
   readonly name: string
   readonly settings: Readonly<Record<string, unknown>>

@@ -117,7 +117,7 @@ export const renewMail = (tx: Transaction, lease: string, leaseSecs: number) =>
     values: [lease, leaseSecs],
   })
 
-export type MailEnd = 'sent' | 'failed' | 'expired'
+type MailEnd = 'sent' | 'failed' | 'expired'
 
 /** Ends a message that this lease still holds. False when another worker took it over. */
 export const finishMail = (

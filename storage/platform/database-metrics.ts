@@ -13,7 +13,7 @@ export interface PoolStats {
   readonly waiting: number
 }
 
-export interface TransactionMeter {
+interface TransactionMeter {
   /** Runs a transaction and records its duration and outcome. */
   watch<T>(pool: PoolPurpose, transaction: () => Promise<T>): Promise<T>
   /** Counts a transaction that runs again after a serialization failure or a deadlock. */

@@ -20,7 +20,7 @@ export interface Waiting {
   fail(cause: Error): void
 }
 
-export class FrozenServer extends Error {
+class FrozenServer extends Error {
   override readonly name = 'FrozenServer'
 }
 

@@ -100,7 +100,7 @@ export function heldValues({ held }: ClaimRoom): [string[], number[]] {
   return [[...held.keys()], [...held.values()]]
 }
 
-export type Claim = {
+type Claim = {
   readonly table: string
   /** With `tenant_id` the key of the table. */
   readonly id: string

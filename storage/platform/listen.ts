@@ -34,7 +34,7 @@ export interface Listener {
   close(): Promise<void>
 }
 
-export interface ListenerOptions {
+interface ListenerOptions {
   readonly options: ClientConfig
   readonly log: Logger
 }

@@ -13,7 +13,7 @@ export const EVENTS_CHANNEL = 'svc_events'
 
 export type { NewEvent, OutboxEvent } from './event-text.js'
 
-export interface EventRow extends NewEvent {
+interface EventRow extends NewEvent {
   readonly sequence: number
 }
 

@@ -77,7 +77,7 @@ export function planPools(settings: PoolSettings, urls: PoolUrls, plane: Plane):
 }
 
 /** The pools of the main thread, and the pools of each other gateway thread. */
-export interface DividedPools {
+interface DividedPools {
   readonly main: PoolSettings
   readonly other: PoolSettings
 }
@@ -103,7 +103,7 @@ export function dividePools(settings: PoolSettings, plane: Plane, threads: numbe
   return { main: pools(rest), other: pools(share) }
 }
 
-export interface ConnectionBudget {
+interface ConnectionBudget {
   readonly identity: number
   readonly plane: number
   readonly listener: number

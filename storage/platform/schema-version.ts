@@ -51,7 +51,7 @@ export function isFileOf(
 }
 
 /** A pg client or pool. */
-export interface Queryable {
+interface Queryable {
   query(text: string): Promise<{ rows: Record<string, unknown>[] }>
 }
 
@@ -70,7 +70,7 @@ const FIRST_LINE =
  * The oldest build that may run on the schema of a migration, as the number of the newest migration of that build: 0 for
  * every build, and the own number of the migration for none before it. Null where the first line does not say it.
  */
-export function oldestBuildOf(name: string, sql: string): number | null {
+function oldestBuildOf(name: string, sql: string): number | null {
   const [matched, may, from = '0'] = FIRST_LINE.exec(sql) ?? []
   if (matched === undefined) return null
   return may === undefined ? numberOf(name) : Number(from)

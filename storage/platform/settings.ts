@@ -243,7 +243,7 @@ export const memcachedSettings = section(
   { about: 'Used when deployment.coordination_backend is "memcached".' },
 )
 
-export type DatabaseSettings = SettingsOf<typeof databaseSettings>
+type DatabaseSettings = SettingsOf<typeof databaseSettings>
 export type RedisSettings = SettingsOf<typeof redisSettings>
 export type MemcachedSettings = SettingsOf<typeof memcachedSettings>
 

@@ -10,7 +10,7 @@ const LOOK_AGAIN_MS = 250
 /** Time that a request waits for a server that is known to be unresponsive. */
 const PATIENCE_MS = 2_000
 
-export interface SilenceOptions {
+interface SilenceOptions {
   /** Name of the pool, for the log. */
   readonly pool: string
   /** Probes the server once, within its own time limit. Rejects without a response. */

@@ -43,7 +43,7 @@ export interface TransactionOptions {
   readonly isolation?: 'read committed' | 'serializable' | undefined
 }
 
-export interface TogetherOptions {
+interface TogetherOptions {
   /** Default `plane`. */
   readonly pool?: 'identity' | 'plane' | undefined
   /** The channels to notify after the commit. */
@@ -62,7 +62,7 @@ export interface TenantsPart {
   readonly statements: readonly Statement[]
 }
 
-export interface AmongOptions extends TogetherOptions {
+interface AmongOptions extends TogetherOptions {
   /** The time that each statement waits for locks of other transactions. Default: only the limit for statements. */
   readonly lockTimeoutMs?: number | undefined
 }

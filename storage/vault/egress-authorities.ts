@@ -81,7 +81,7 @@ export async function findEgressAuthorities(
   return found
 }
 
-export type Taking = {
+type Taking = {
   /** 1 for a new call, 0 for more bytes of a running one. */
   readonly requests: 0 | 1
   /** Takes nothing when fewer bytes are left. */

@@ -46,7 +46,7 @@ export type LostCallRow = {
   ip: string | null
 }
 
-export type LostCalls = {
+type LostCalls = {
   readonly calls: readonly LostCallRow[]
   /** Later calls may still run. */
   readonly isLast: boolean

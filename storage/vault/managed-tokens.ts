@@ -64,7 +64,7 @@ export const releaseRefresh = (
     values: [tenantId, credentialId, refresher],
   })
 
-export type NewManagedToken = {
+type NewManagedToken = {
   readonly token: Uint8Array
   readonly obtainedAt: Date
   readonly expiresAt: Date | null

@@ -2,7 +2,7 @@
 import { allRows, allValues, execute, firstRow, type Transaction } from '../platform/sql.js'
 import { removing } from '../platform/portable/expiry.js'
 
-export type SshCertificateRow = {
+type SshCertificateRow = {
   tenantId: string
   credentialId: string
   /** Decimal, 1 to 2^64 - 1. */
@@ -37,7 +37,7 @@ export const insertSshCertificate = (tx: Transaction, c: SshCertificateRow) =>
     ],
   })
 
-export type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
+type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
 
 /** Revokes a certificate; undefined when it is unknown or has expired. */
 export const markCertificateRevoked = (

@@ -24,7 +24,7 @@ export type HeldCredentialRow = Pick<
   | 'secret'
 >
 
-export type NewVaultCredential = Omit<
+type NewVaultCredential = Omit<
   VaultCredentialRow,
   'tenantName' | 'status' | 'updatedAt' | 'lastUsedAt'
 > & { readonly secret: Uint8Array | null }
@@ -144,7 +144,7 @@ export async function lockWithItsSource(
 }
 
 /** Changes of a credential; null members are unchanged. */
-export type CredentialChanges = {
+type CredentialChanges = {
   readonly label: string | null
   readonly allowedHosts: readonly string[] | null
   readonly metadata: Readonly<Record<string, unknown>> | null

@@ -2,7 +2,7 @@
 import { onlyValue, type Transaction } from '../platform/sql.js'
 
 /** An agent by id, a human by pairwise subject in the tenant. */
-export type OwnerCandidate = {
+type OwnerCandidate = {
   readonly subjectType: 'human' | 'agent'
   readonly subject: string
 }

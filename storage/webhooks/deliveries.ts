@@ -229,7 +229,7 @@ export const deliveryBody = (tx: Transaction, tenantId: string, id: string) =>
     values: [tenantId, id],
   })
 
-export type DeliveryFilters = {
+type DeliveryFilters = {
   readonly status: DeliveryStatus | null
   readonly eventType: string | null
 }

@@ -97,7 +97,7 @@ export const claimLanes = (tx: Transaction, lease: string, room: LaneRoom, lease
 /** Columns of a `ClaimedLane`, except its tenant. */
 const LANE = `q.webhook_id as "webhookId", q.failures, q.failing_since as "failingSince"`
 
-export type WokenLanes = {
+type WokenLanes = {
   readonly claimed: readonly ClaimedLane[]
   /** Free lanes that were not claimed, because the share of their tenant or its group is full. */
   readonly refused: number

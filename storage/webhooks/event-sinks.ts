@@ -31,7 +31,7 @@ export type DueTenant = {
   readonly due: number
 }
 
-export type SinkLease = {
+type SinkLease = {
   readonly sink: string
   readonly lease: string
   readonly leaseSecs: number
@@ -79,7 +79,7 @@ export const confirmEvents = (
     values: [tenantId, sink, lease, sequence],
   })
 
-export type SinkBacklog = {
+type SinkBacklog = {
   readonly tenants: number
   readonly events: number
   /** The time of the event that waits longest. Null when none waits. */

@@ -15,7 +15,7 @@ import {
 } from '../platform/sql.js'
 
 /** The valid secrets, encrypted with `webhookSecretContext` as context. */
-export type SealedSecrets = {
+type SealedSecrets = {
   secret: Uint8Array
   /** The secret before the last rotation while both are valid. */
   previousSecret: Uint8Array | null
@@ -99,7 +99,7 @@ export const selectWebhooks = (
     values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
-export type WebhookChange = Pick<
+type WebhookChange = Pick<
   Webhook,
   'tenantId' | 'id' | 'url' | 'eventTypes' | 'description' | 'active'
 > & { now: Date }

@@ -28,7 +28,6 @@ export type BootstrapMetadata = {
   anchorTypes: readonly AnchorType[]
 }
 
-export type Framework = (typeof FRAMEWORKS)[number]
 export const FRAMEWORKS = [
   'nextjs',
   'express',

@@ -163,5 +163,4 @@ export const chainsSettings = sectionList(
   { about: 'One table per chain. Adds to the built-in chains and overrides them.' },
 )
 
-export type CommerceSettings = SettingsOf<typeof commerceSettings>
 export type ChainsSettings = SettingsOf<typeof chainsSettings>

@@ -1,7 +1,7 @@
 /** An API or MCP server for which this service issues access tokens (RFC 8707, docs/guides/oauth/api-resources.md). */
 import { z } from 'zod'
 import { SHOWN_NAME } from '../shown-names.js'
-import { type Change, type Draft, entity, type Row } from './entity.js'
+import { type Draft, entity, type Row } from './entity.js'
 import { ChosenName } from './names.js'
 
 const SCOPES_MAX = 100
@@ -84,4 +84,3 @@ export const apiResource = entity({
 export type ApiResourceMembers = (typeof apiResource)['members']
 export type ApiResource = Row<ApiResourceMembers>
 export type ApiResourceDraft = Draft<ApiResourceMembers>
-export type ApiResourceChange = Change<ApiResourceMembers>

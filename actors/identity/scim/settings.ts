@@ -1,6 +1,6 @@
 /** [scim]: directory provisioning. */
 import { count, flag } from '../../../runtime/kernel/config/kinds.js'
-import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+import { section } from '../../../runtime/kernel/config/section.js'
 
 export const scimSettings = section(
   'scim',
@@ -13,5 +13,3 @@ export const scimSettings = section(
   },
   { about: 'Directory provisioning (RFC 7644).' },
 )
-
-export type ScimSettings = SettingsOf<typeof scimSettings>

@@ -67,7 +67,6 @@ export const userSelfServiceSettings = section(
 export type EmailOtpSettings = SettingsOf<typeof emailOtpSettings>
 export type MagicLinkSettings = SettingsOf<typeof magicLinkSettings>
 export type UserSelfServiceSettings = SettingsOf<typeof userSelfServiceSettings>
-export type TwoFactorSettings = SettingsOf<typeof twoFactorSettings>
 
 type Switch = { readonly enabled: boolean }
 

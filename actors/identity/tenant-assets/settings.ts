@@ -1,7 +1,7 @@
 /** [tenant_assets]: logos and favicons of tenants, in an object store or a folder. */
 import { z } from 'zod'
 import { flag, notes, path, secret, text, url } from '../../../runtime/kernel/config/kinds.js'
-import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
+import { section } from '../../../runtime/kernel/config/section.js'
 
 /** 31,536,000 seconds: the window may be longer, never shorter. */
 const RETIREMENT_DAYS_MIN = 365
@@ -63,5 +63,3 @@ export const tenantAssetsSettings = section(
     })),
   },
 )
-
-export type TenantAssetsSettings = SettingsOf<typeof tenantAssetsSettings>

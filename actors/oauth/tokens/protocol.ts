@@ -63,7 +63,6 @@ export const CLIENT_AUTH_METHODS = [
   'private_key_jwt',
   'none',
 ] as const
-export type ClientAuthMethod = (typeof CLIENT_AUTH_METHODS)[number]
 
 /**
  * Algorithms of client assertions and DPoP proofs. `Ed25519` (RFC 9864) and `EdDSA` (RFC 8037) are two

@@ -34,7 +34,7 @@ const SOURCES: Readonly<Record<keyof typeof CLASSES, readonly string[]>> = {
   recaptcha: ['https://www.gstatic.com'],
 }
 
-export type CaptchaShown = {
+type CaptchaShown = {
   readonly className: string
   readonly siteKey: string
   readonly script: string

@@ -19,7 +19,7 @@ import { type Frame, renderPage } from '../platform/render.js'
 import { browserName } from '../platform/user-agent.js'
 
 /** The error of the submitted form; undefined on the first view. */
-export type FormFault =
+type FormFault =
   | { readonly tag: 'wrong' }
   | { readonly tag: 'invalid_email' }
   | { readonly tag: 'captcha' }

@@ -25,7 +25,7 @@ export function errorPage(
   return failurePage({ status, key, acceptLanguage, requestId, link })
 }
 
-export type Failure = {
+type Failure = {
   readonly status: number
   readonly key: MessageKey
   readonly acceptLanguage: Frame['acceptLanguage']

@@ -49,7 +49,7 @@ const ICONS = {
   x: 'M6 6l12 12M18 6L6 18',
 } as const
 
-export type IconName = keyof typeof ICONS
+type IconName = keyof typeof ICONS
 
 /** Icons that point along the text. They are mirrored on right-to-left pages. */
 const TURNING: ReadonlySet<string> = new Set(['arrow', 'door'])

@@ -73,7 +73,7 @@ export type Frame = {
 }
 
 /** What the frame of the console shows around a page. */
-export type ConsoleFrame = {
+type ConsoleFrame = {
   /** Path of its stylesheet. */
   readonly style: string
   readonly tenantName: string
@@ -197,7 +197,7 @@ export function renderPage(
 }
 
 /** The frame of the documentation: title, stylesheet and navigation. */
-export type DocsFrame = {
+type DocsFrame = {
   readonly title: string
   /** Path of its stylesheet, besides the hosted pages' stylesheet. */
   readonly style: string

@@ -15,8 +15,8 @@ import { presenter } from '../../response/presenter.js'
 import type { ReplyRule } from '../../response/replies.js'
 import { problem, reply, type Route } from '../../route.js'
 
-export const DID_TYPES = ['did_key', 'did_web'] as const
-export const ANCHOR_TYPES = [...DID_TYPES, 'erc8004'] as const
+const DID_TYPES = ['did_key', 'did_web'] as const
+const ANCHOR_TYPES = [...DID_TYPES, 'erc8004'] as const
 
 const UINT64_END = 2n ** 64n
 
@@ -113,7 +113,7 @@ export function withAnchorTypes(
   )
 }
 
-export type RegistrationStartBody = z.output<typeof RegistrationStart>
+type RegistrationStartBody = z.output<typeof RegistrationStart>
 
 export function registrationOf(body: RegistrationStartBody): Registration {
   return {
@@ -175,7 +175,7 @@ export const completion = {
 
 export const RegistrationComplete = z.object(completion).meta({ id: 'AgentRegistrationComplete' })
 
-export const PowChallenge = z
+const PowChallenge = z
   .object({
     challenge_id: z.uuid(),
     challenge_token: z.string().max(128),

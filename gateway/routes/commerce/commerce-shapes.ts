@@ -20,7 +20,7 @@ export const Metadata = z
   .record(z.string(), z.unknown())
   .meta({ description: 'Any JSON of the merchant, up to 8 KiB. Returned in events and look-ups.' })
 
-export const RecurringTerms = z
+const RecurringTerms = z
   .object({
     interval: z.enum(['day', 'week', 'month', 'year']),
     interval_count: z.int().min(1).max(365).default(1),

@@ -3,10 +3,10 @@ import { posix } from 'node:path'
 import { Marked, type Token, type Tokens } from 'marked'
 import { docsPath, DOCS, readDocsFile } from './library.js'
 
-export const PICTURES = `${DOCS}/pictures`
+const PICTURES = `${DOCS}/pictures`
 const PICTURE = /^pictures\/([a-z0-9-]+\.(?:png|svg))$/
 
-export type DocsHeading = { readonly id: string; readonly text: string; readonly depth: number }
+type DocsHeading = { readonly id: string; readonly text: string; readonly depth: number }
 
 export type DocsContent = {
   /** Without the first heading, which the frame shows. */

@@ -15,7 +15,7 @@ export type DocsPage = {
   readonly title: string
 }
 
-export type DocsGroup = {
+type DocsGroup = {
   readonly title: string
   readonly pages: readonly DocsPage[]
 }

@@ -16,7 +16,7 @@ type Section = {
   readonly path: string
 }
 
-export type DocsResult = {
+type DocsResult = {
   readonly path: string
   readonly title: string
   /** Empty for the beginning of a page. */

@@ -95,7 +95,7 @@ export async function printToken(run: Run, wishes: TokenWishes): Promise<void> {
 }
 
 /** The identity file, locked for one command. */
-export type Held = {
+type Held = {
   readonly run: Run
   readonly http: HttpClient
   identity: StoredIdentity

@@ -13,7 +13,7 @@ export type Operation = {
   readonly bodyTypes: readonly string[]
 }
 
-export type Parameter = {
+type Parameter = {
   readonly name: string
   readonly in: 'path' | 'query' | 'header'
   readonly required: boolean
@@ -70,7 +70,7 @@ export function operationNamed(operations: readonly Operation[], name: string): 
   throw new Error(`there is no operation ${name}. Similar: ${similar.join(', ')}`)
 }
 
-export type Call = {
+type Call = {
   readonly path: string
   readonly headers: Readonly<Record<string, string>>
   readonly json?: unknown

@@ -20,7 +20,7 @@ export class ApplyFailed extends Error {
 type Undo = { readonly what: string; readonly run: () => Promise<unknown> }
 
 /** Where once-only secrets go. */
-export interface SecretKeeper {
+interface SecretKeeper {
   keep(secret: IssuedSecret): void
   /** The resource of the secret was taken back. */
   forget(secret: IssuedSecret): void

@@ -22,10 +22,10 @@ import {
 export type Members = Readonly<Record<string, unknown>>
 
 /** A value that the service would refuse. `pointer` is a JSON pointer into the members. */
-export type Fault = { readonly pointer: string; readonly detail: string }
+type Fault = { readonly pointer: string; readonly detail: string }
 
 /** What validation knows of the deployment and of the other resources of the file. */
-export type Surroundings = {
+type Surroundings = {
   readonly issuer: string
   /** Names of all scopes of API resources, existing and planned. */
   readonly resourceScopes: readonly string[]

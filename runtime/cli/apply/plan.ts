@@ -6,7 +6,7 @@ import { type Caller, callerFor, type Tokens } from './requests.js'
 
 export type Action = 'create' | 'update' | 'delete' | 'unchanged'
 
-export type MemberChange = {
+type MemberChange = {
   readonly member: string
   readonly before: unknown
   readonly after: unknown

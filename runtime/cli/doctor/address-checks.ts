@@ -334,7 +334,7 @@ async function certificateChecks(patient: Patient): Promise<readonly Check[]> {
   })
 }
 
-export type Peer = {
+type Peer = {
   readonly certificate: PeerCertificate
   /** Why the chain is not trusted. Null when it is. */
   readonly fault: string | null

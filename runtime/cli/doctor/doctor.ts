@@ -20,13 +20,13 @@ import { listenerChecks } from './listener-checks.js'
 import { coordinationChecks, eventSinkChecks, kmsChecks, mailChecks } from './service-checks.js'
 import { output } from '../../process/output.js'
 
-export interface DoctorReport {
+interface DoctorReport {
   /** The deployment, and where it was read from. */
   readonly target: string
   readonly checks: readonly Check[]
 }
 
-export interface DoctorCommandHost {
+interface DoctorCommandHost {
   readonly environment: Environment
   readonly cwd: string
   readonly uid?: number | undefined
@@ -147,7 +147,7 @@ function configurationFailure({ key, source, rule, fix }: Failure): Check {
 const SIGNS: Readonly<Record<Verdict, string>> = { ok: 'ok  ', warn: 'WARN', fail: 'FAIL' }
 
 /** The report as a table, with the fix below each finding. */
-export function reportText({ checks }: DoctorReport): string {
+function reportText({ checks }: DoctorReport): string {
   const width = Math.max(...checks.map(({ name }) => name.length))
   const lines = checks.flatMap(({ name, verdict, detail, fix }) => [
     `${SIGNS[verdict]}  ${name.padEnd(width)}  ${detail}`,

@@ -73,7 +73,7 @@ export type SeededTenant = {
 }
 
 /** Distinguishes the names of two seeds in one database. */
-export function tagOf(seed: string): string {
+function tagOf(seed: string): string {
   return createHash('sha256').update(`svc-seed-tag\0${seed}`).digest('hex').slice(0, 6)
 }
 

@@ -25,7 +25,7 @@ const SALT_BYTES = 16
 const SCENARIOS = ['mixed'] as const
 
 /** What the command needs of the process. */
-export interface SeedCommandHost {
+interface SeedCommandHost {
   readonly open: () => Promise<KeyTools>
   readonly out: (text: string) => void
   readonly err: (text: string) => void

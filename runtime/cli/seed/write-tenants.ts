@@ -26,7 +26,7 @@ const CHARGES_PER_SHOP = 5
 const AMOUNT_MINOR = 1999
 const CURRENCY = 'USD'
 
-export type SeedNeeds = {
+type SeedNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly clock: Clock

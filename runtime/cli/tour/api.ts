@@ -7,7 +7,7 @@ import { createServer } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
 
-export type Trusts = {
+type Trusts = {
   readonly issuer: string
   /** The audience of this API. Tokens for other audiences are refused. */
   readonly audience: string
@@ -16,7 +16,7 @@ export type Trusts = {
   readonly keys: JSONWebKeySet
 }
 
-export interface TourApi {
+interface TourApi {
   readonly baseUrl: string
   stop(): Promise<void>
 }

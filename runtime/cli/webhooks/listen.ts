@@ -21,7 +21,7 @@ import { withTarget } from '../../process/target.js'
 const POLL_MS = 1_000
 /** A token is renewed this long before it expires. */
 const RENEW_SECS = 30
-export const SECRET_FILE = join(homedir(), '.svc', 'webhook-listen-secret')
+const SECRET_FILE = join(homedir(), '.svc', 'webhook-listen-secret')
 
 export type ListenOptions = {
   readonly url: string
@@ -35,7 +35,7 @@ export type ListenOptions = {
   readonly json?: boolean
 }
 
-export type ListenNeeds = {
+type ListenNeeds = {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly clock: Clock

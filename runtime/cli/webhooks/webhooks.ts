@@ -18,7 +18,7 @@ import { output } from '../../process/output.js'
 
 const EXIT_REFUSED = 1
 
-export type WebhooksCommandNeeds = {
+type WebhooksCommandNeeds = {
   readonly out: (text: string) => void
   readonly err: (text: string) => void
   readonly exitWith: (code: number) => void

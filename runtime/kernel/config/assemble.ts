@@ -29,7 +29,7 @@ export function fallbackSource({ from, reads }: Fallback<never>): string {
   return from ?? reads.join(', ')
 }
 
-export interface AssemblyOptions<Settings> {
+interface AssemblyOptions<Settings> {
   readonly fallbacks?: readonly Fallback<Settings>[]
   /** Rules between sections. Their keys include the section's name. */
   readonly rules?: readonly SectionRule<Settings>[]

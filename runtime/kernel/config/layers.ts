@@ -36,7 +36,7 @@ export interface EnvironmentNames {
   readonly moved: Readonly<Record<string, string>>
 }
 
-export interface Layering {
+interface Layering {
   readonly tree: Table
   readonly names: EnvironmentNames
   readonly given: GivenValues

@@ -20,7 +20,7 @@ import type { SectionRule } from './section.js'
 import { pathKey } from './toml-lines.js'
 import { type Leaf, type List, type Node, type Table, treeOf } from './tree.js'
 
-export interface LoadInput {
+interface LoadInput {
   readonly environment: Environment
   readonly names: EnvironmentNames
   /** The TOML file, if there is one. Messages use `path` as its name. */

@@ -3,7 +3,7 @@ import { TomlDate } from 'smol-toml'
 import type { Failure, Source } from './outcome.js'
 import type { Leaf } from './tree.js'
 
-export const HIDDEN = '[secret]'
+const HIDDEN = '[secret]'
 const SHOWN_CHARACTERS_MAX = 200
 
 /** A value as a TOML literal, with secrets and the passwords inside URLs hidden. */

@@ -14,7 +14,7 @@ export interface SectionRule<Settings> {
   readonly fix: string
 }
 
-export interface SectionOptions<Settings> {
+interface SectionOptions<Settings> {
   /** One or two sentences for the example file and the reference page. */
   readonly about?: string
   /**

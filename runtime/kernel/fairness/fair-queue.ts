@@ -76,7 +76,7 @@ class Lane extends FifoQueue {
   }
 }
 
-export interface FairQueueOptions {
+interface FairQueueOptions {
   /** Items of all keys together. */
   readonly capacity: number
   /** Items of one key, the empty key excepted. Default: `capacity` bounds them all. */
@@ -90,7 +90,7 @@ export interface FairQueueOptions {
  * `displaced`: the item was accepted, and the named one, the newest of the largest key, was removed
  * for it.
  */
-export type Pushed<Item> =
+type Pushed<Item> =
   | 'queued'
   | 'key_full'
   | 'full'

@@ -19,7 +19,7 @@ export type Release = () => void
 /** Keys of the first level that hold at most a part of the total together. Metrics show the first word of the name. */
 export type ShareGroup = { readonly name: string; readonly part: number }
 
-export interface GroupOptions {
+interface GroupOptions {
   /** The groups of the key of the first level. */
   readonly groups?: readonly ShareGroup[] | undefined
 }
@@ -39,11 +39,11 @@ type Holder = {
 const NO_GROUPS: readonly ShareGroup[] = []
 
 /** Why units were refused: the name of the level or group whose bound is reached, or `total`. */
-export interface ShareRefused {
+interface ShareRefused {
   readonly refused: string
 }
 
-export interface FairShareOptions {
+interface FairShareOptions {
   /** Names the resource in `svc_share_refused_total{resource}` and in refusals. */
   readonly resource: string
   /** Units in use at the same time by all keys together. */

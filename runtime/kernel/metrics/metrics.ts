@@ -148,7 +148,7 @@ export interface Metrics extends KernelMetrics {
   readonly contentType: string
 }
 
-export interface MetricsOptions {
+interface MetricsOptions {
   /**
    * Adds the metrics of the process (CPU, memory, event loop). On the main thread.
    */

@@ -6,7 +6,7 @@
  */
 
 /** What is lossy, and where. A member's name counts for the object that contains it. */
-export type JsonLoss = { readonly path: readonly PropertyKey[]; readonly detail: string }
+type JsonLoss = { readonly path: readonly PropertyKey[]; readonly detail: string }
 
 const TEXT = 'Must not hold NUL or half of a surrogate pair.'
 const PROTOTYPE = 'Must not have a member named __proto__.'

@@ -24,7 +24,7 @@ const OUTSTANDING_MAX = 4096
 
 const LinkRecord = { ask: 0, reply: 1, ended: 2, cancel: 3, name: 4 } as const
 
-export interface LinkOptions {
+interface LinkOptions {
   readonly clock: Clock
   readonly log: Logger
   /** The actors of this side that the other side may ask. */

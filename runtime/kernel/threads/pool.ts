@@ -81,7 +81,7 @@ export interface PoolOptions {
   readonly metrics?: KernelMetrics | undefined
 }
 
-export type PoolStats = {
+type PoolStats = {
   readonly pool: string
   readonly waiting: number
   readonly running: number

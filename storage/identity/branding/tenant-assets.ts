@@ -149,8 +149,8 @@ export async function retireTenantAsset(
 }
 
 /** What may be removed: retired before one time, or begun before the other and never shown. */
-export type EndedBefore = { readonly retiredBefore: Date; readonly begunBefore: Date }
-export type EndedAsset = Pick<NewAsset, 'kind' | 'sha256' | 'mediaType'> & {
+type EndedBefore = { readonly retiredBefore: Date; readonly begunBefore: Date }
+type EndedAsset = Pick<NewAsset, 'kind' | 'sha256' | 'mediaType'> & {
   readonly tenantId: string
 }
 

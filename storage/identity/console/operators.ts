@@ -44,7 +44,7 @@ export const setOperatorScopes = (
         },
   )
 
-export type OperatorAccount = { readonly id: string; readonly emailVerified: boolean }
+type OperatorAccount = { readonly id: string; readonly emailVerified: boolean }
 
 /** The active account of an address. */
 export const findOperatorAccount = (tx: Transaction, email: Email) =>

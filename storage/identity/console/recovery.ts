@@ -2,7 +2,7 @@
 import type { Email } from '../../../actors/domain/email.js'
 import { allRows, allValues, firstRow, type Transaction } from '../../platform/sql.js'
 
-export type RecoverableAccount = {
+type RecoverableAccount = {
   readonly id: string
   readonly email: Email
   /** Owns an organization, or administers the deployment. */
@@ -21,7 +21,7 @@ export const findRecoverableAccount = (tx: Transaction, email: Email) =>
     values: [email],
   })
 
-export type RecoveryPlace = {
+type RecoveryPlace = {
   readonly tenantId: string
   readonly tenantSlug: string
   readonly tenantName: string

@@ -2,7 +2,7 @@
 import { execute, firstRow, firstValue, type Transaction } from '../../platform/sql.js'
 import { removing } from '../../platform/portable/expiry.js'
 
-export type ConsoleSessionRow = {
+type ConsoleSessionRow = {
   tenantId: string
   id: string
   subject: string
@@ -13,7 +13,7 @@ export type ConsoleSessionRow = {
   expiresAt: Date
 }
 
-export type NewConsoleSession = ConsoleSessionRow & {
+type NewConsoleSession = ConsoleSessionRow & {
   readonly tokenSha256: Uint8Array
   readonly createdAt: Date
 }
@@ -63,7 +63,7 @@ export const findTenantOfDomain = (tx: Transaction, domain: string) =>
     values: [domain],
   })
 
-export type RenewedTokens = Pick<
+type RenewedTokens = Pick<
   ConsoleSessionRow,
   'tenantId' | 'id' | 'tokensSealed' | 'scopes' | 'accessUntil'
 >

@@ -2,7 +2,7 @@
 import { allRows, type Transaction } from '../../platform/sql.js'
 import { SHOWN_EMAIL, SHOWN_NAME } from '../tenant-users.js'
 
-export type ShownUser = {
+type ShownUser = {
   readonly sub: string
   readonly id: string
   readonly email: string

@@ -80,7 +80,7 @@ export async function deletePlan(
   return (await findPlan(tx, id)) === undefined ? undefined : 'in_use'
 }
 
-export type BillingRow = {
+type BillingRow = {
   readonly organizationId: string
   readonly planId: string | null
   readonly planName: string | null

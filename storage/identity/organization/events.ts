@@ -1,7 +1,7 @@
 /** Events of organizations, for their owners. They span tenants, so every transaction here crosses tenants. */
 import { allRows, firstRow, type Transaction } from '../../platform/sql.js'
 
-export type OrganizationEventRow = {
+type OrganizationEventRow = {
   readonly organizationId: string
   readonly sequence: number
   readonly id: string

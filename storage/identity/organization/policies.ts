@@ -11,7 +11,7 @@ import {
   type Transaction,
 } from '../../platform/sql.js'
 
-export type OrganizationPolicyRow = {
+type OrganizationPolicyRow = {
   /** Null: the limit of the deployment. */
   readonly maxMembers: number | null
   readonly maxTenants: number | null
@@ -38,7 +38,7 @@ export const findOrganizationPolicy = (tx: Transaction, organizationId: string, 
   })
 
 /** Undefined stays unchanged. Null removes the organization's own limit. */
-export type PolicyChangeRow = {
+type PolicyChangeRow = {
   readonly maxMembers: number | null | undefined
   readonly maxTenants: number | null | undefined
   readonly invitationTtlSecs: number | null | undefined
@@ -109,7 +109,7 @@ export async function holdActiveOrganizations(
   return rows.length === ids.length && rows.every(({ status }) => status === 'active')
 }
 
-export type TransferStatus = 'pending' | 'accepted' | 'canceled' | 'declined' | 'expired'
+type TransferStatus = 'pending' | 'accepted' | 'canceled' | 'declined' | 'expired'
 
 export type TransferRow = {
   readonly id: string

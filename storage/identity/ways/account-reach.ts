@@ -1,7 +1,7 @@
 /** Where an account reaches besides one tenant. Accounts are global, so the transaction crosses tenants. */
 import { onlyRow, type Transaction } from '../../platform/sql.js'
 
-export type AccountReach = {
+type AccountReach = {
   /** The account is a user of another tenant. */
   readonly isElsewhere: boolean
   /** One of these places is outside of the organization of the tenant. The control plane is. */

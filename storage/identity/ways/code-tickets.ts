@@ -8,7 +8,7 @@ import { removing } from '../../platform/portable/expiry.js'
 
 export type CodePurpose = 'phone_sign_in' | 'phone_proof' | 'address_proof' | 'risk'
 
-export type NewCodeTicket = {
+type NewCodeTicket = {
   readonly tenantId: string
   readonly id: string
   readonly purpose: CodePurpose
@@ -56,7 +56,7 @@ export const findCodeTarget = (tx: Transaction, purpose: CodePurpose, placeSha25
     values: [Buffer.from(placeSha256), purpose],
   })
 
-export type CodeSpent = { readonly accountId: string; readonly target: string }
+type CodeSpent = { readonly accountId: string; readonly target: string }
 
 /**
  * One attempt at a code: counts it, and uses the code if it is right, in one statement. Null: a wrong code, or no

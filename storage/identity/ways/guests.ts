@@ -44,7 +44,7 @@ export function isAddressTaken(error: unknown): boolean {
   return code === '23505' && constraint === 'accounts_email_key_key'
 }
 
-export type EndedGuest = {
+type EndedGuest = {
   readonly accountId: string
   readonly tenantId: string
   readonly tenantUserId: string

@@ -3,7 +3,7 @@ import type { Email } from '../../../actors/domain/email.js'
 import { execute, firstRow, type Transaction } from '../../platform/sql.js'
 import { removing } from '../../platform/portable/expiry.js'
 
-export type Familiarity = {
+type Familiarity = {
   readonly browserKnown: boolean
   readonly networkKnown: boolean
   /** The account has signed in to any tenant, has a session or has accepted an invitation before. */

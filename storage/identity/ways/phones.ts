@@ -3,7 +3,7 @@ import { firstRow, isChanged, type Transaction } from '../../platform/sql.js'
 import type { SignInRow } from '../sign-ins.js'
 import { HAS_FACTOR, judgeRemoval } from './ways-in.js'
 
-export type PhoneRow = {
+type PhoneRow = {
   /** E.164. */
   readonly phoneNumber: string
   readonly provedAt: Date
@@ -19,7 +19,7 @@ export const findPhone = (tx: Transaction, accountId: string) =>
     values: [accountId],
   })
 
-export type PhoneSignInRow = Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>
+type PhoneSignInRow = Pick<SignInRow, 'accountId' | 'tenantUserId' | 'sub' | 'hasFactor'>
 
 /** Finds the user of a phone number in a tenant, if allowed to sign in. */
 export const findSignInByPhone = (tx: Transaction, tenantId: string, phoneNumber: string) =>

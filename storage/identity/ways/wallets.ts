@@ -4,7 +4,7 @@ import { removing } from '../../platform/portable/expiry.js'
 import type { SignInRow } from '../sign-ins.js'
 import { HAS_FACTOR, judgeRemoval } from './ways-in.js'
 
-export type WalletRow = {
+type WalletRow = {
   readonly id: string
   /** Lower case. */
   readonly address: string
@@ -13,7 +13,7 @@ export type WalletRow = {
 }
 
 /** Limit per account. */
-export const WALLETS_MAX = 10
+const WALLETS_MAX = 10
 
 /** Oldest first. */
 export const listWallets = (tx: Transaction, accountId: string) =>

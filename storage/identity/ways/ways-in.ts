@@ -4,7 +4,7 @@
  */
 import { allRows, type Transaction } from '../../platform/sql.js'
 
-export type WayInKind =
+type WayInKind =
   | 'password'
   | 'passkey'
   | 'phone'
@@ -15,7 +15,7 @@ export type WayInKind =
   /** The browser session of a guest. */
   | 'guest'
 
-export type WayIn = {
+type WayIn = {
   readonly kind: WayInKind
   readonly id: string
   /** The tenant whose own provider it is: a way into this tenant alone. Null: a way in that is the person's own. */

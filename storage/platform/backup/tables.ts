@@ -13,7 +13,7 @@ const ROWS_PER_FETCH = 500
 const ROWS_PER_INSERT = 1_000
 const CHARS_PER_INSERT = 1_000_000
 
-export type TableShape = {
+type TableShape = {
   readonly name: string
   /** `name type`, in their order in the composite value. */
   readonly columns: readonly string[]

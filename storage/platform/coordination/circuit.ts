@@ -11,7 +11,7 @@ import { CoordinationUnavailable } from './port.js'
 const PROBE_AGAIN_MS_MIN = 50
 const PROBE_AGAIN_MS_MAX = 2_000
 
-export interface CircuitOptions {
+interface CircuitOptions {
   /** Name of the backend, for errors and the log. */
   readonly backend: string
   /** Time limit of a command, including the wait for a connection. */

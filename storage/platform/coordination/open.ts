@@ -6,7 +6,7 @@ import { memcachedCoordination } from './memcached.js'
 import type { Coordination } from './port.js'
 import { postgresCoordination } from './postgres.js'
 
-export interface CoordinationOptions {
+interface CoordinationOptions {
   readonly backend: 'postgres' | 'redis' | 'memcached'
   readonly database: Pick<OpenDatabase, 'single'>
   readonly redis: RedisSettings

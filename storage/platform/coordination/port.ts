@@ -15,7 +15,7 @@ export interface Window {
   readonly windowSecs: number
 }
 
-export interface Taken {
+interface Taken {
   readonly allowed: boolean
   /** Used units of the window, including this call. */
   readonly used: number
@@ -24,7 +24,7 @@ export interface Taken {
   readonly resetSecs: number
 }
 
-export type Release = () => Promise<void>
+type Release = () => Promise<void>
 
 export interface Coordination {
   /**

@@ -14,7 +14,7 @@ export interface RedisOptions {
 
 type Command = readonly (string | Uint8Array)[]
 
-export interface RedisConnections {
+interface RedisConnections {
   /** Sends a command to the server of the key. Strings in the reply are bytes. */
   send(key: string, command: Command): Promise<unknown>
   /** Closes all connections. Pending commands fail. */

@@ -3,7 +3,7 @@ import type { Rows, Statement, Transaction } from '../sql.js'
 import { type Ending, ENDS } from './table.js'
 
 /** What a change concerns. `id` is the subject of a deleted user. */
-export type EndKey = { readonly tenantId: string | null; readonly id: string }
+type EndKey = { readonly tenantId: string | null; readonly id: string }
 
 /** A statement that ends something: the test of this folder tells it from others by the member. */
 export type EndingStatement = Statement & { readonly ending: Ending }

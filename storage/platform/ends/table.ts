@@ -58,7 +58,7 @@ export const ENDINGS = {
 
 export type Ending = keyof typeof ENDINGS
 
-export type End = {
+type End = {
   readonly on: Ending
   /** What ends. */
   readonly ends: string

@@ -20,7 +20,7 @@ export const OPERATIONS = ['wrap', 'unwrap', 'status'] as const
 export type Operation = (typeof OPERATIONS)[number]
 
 export const REPLY_STATUSES = ['ok', 'does_not_open', 'unknown_master_key', 'malformed'] as const
-export type ReplyStatus = (typeof REPLY_STATUSES)[number]
+type ReplyStatus = (typeof REPLY_STATUSES)[number]
 
 export type KmsRequest = {
   readonly id: number

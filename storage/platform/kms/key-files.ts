@@ -3,7 +3,7 @@ import { open, readdir } from 'node:fs/promises'
 import { join } from 'node:path'
 import { KEY_BYTES } from './noise.js'
 
-export type KeyFileKind = 'public' | 'private' | 'master'
+type KeyFileKind = 'public' | 'private' | 'master'
 
 const PREFIXES: Record<KeyFileKind, string> = {
   public: 'svc-kms-public-v1',

@@ -22,13 +22,13 @@ export interface Kms {
 
 export type KmsHealth = KmsUp | KmsDown
 
-export type KmsUp = {
+type KmsUp = {
   readonly state: 'up'
   /** All master keys of the kms, oldest first. The last one wraps. */
   readonly masterKeyIds: readonly string[]
 }
 
-export type KmsDown = { readonly state: 'down'; readonly reason: string }
+type KmsDown = { readonly state: 'down'; readonly reason: string }
 
 /** The kms is not running, not reachable, or overloaded. */
 export class KmsUnavailable extends DependencyUnavailable {
@@ -46,4 +46,4 @@ export class KmsRefused extends Error {
   }
 }
 
-export type KmsRefusal = 'does_not_open' | 'unknown_master_key' | 'malformed'
+type KmsRefusal = 'does_not_open' | 'unknown_master_key' | 'malformed'

@@ -27,7 +27,7 @@ export interface MasterKeys {
   unwrap(context: string, wrapped: Uint8Array): Uint8Array
 }
 
-export type MasterKeyBytes = { readonly version: number; readonly bytes: Uint8Array }
+type MasterKeyBytes = { readonly version: number; readonly bytes: Uint8Array }
 
 /** @param keys at least one. The key with the highest version wraps. */
 export function masterKeys(keys: readonly MasterKeyBytes[], random: Random): MasterKeys {

@@ -27,7 +27,7 @@ export interface Channel {
   open(frame: Uint8Array): Uint8Array
 }
 
-export interface Initiator {
+interface Initiator {
   /** The first message, to be sent immediately. */
   readonly hello: Uint8Array
   /** @throws if the response is not from the holder of the pinned key. */
@@ -46,7 +46,7 @@ export function initiate(own: KeyPair, serverPublicKey: Uint8Array): Initiator {
   }
 }
 
-export type Response = { readonly answer: Uint8Array; readonly channel: Channel }
+type Response = { readonly answer: Uint8Array; readonly channel: Channel }
 
 /**
  * Responds to a client's first message.

@@ -24,12 +24,12 @@ const SOCKET_PATH_BYTES_MAX = 103
 const DRAFT_PREFIX = '.'
 const DRAFT_NAME = 's'
 
-export interface KmsServer {
+interface KmsServer {
   readonly socketPath: string
   close(): Promise<void>
 }
 
-export type ServeKms = {
+type ServeKms = {
   readonly socketPath: string
   readonly keysDirectory: string
   readonly random: Random

@@ -12,7 +12,7 @@ const ROWS_OF_SUBJECTS = 16
  * What is locked. A subject is a value of which there can be any number, such as the DID of an agent: subjects share
  * rows, so two of them can wait for each other.
  */
-export interface LockName {
+interface LockName {
   /** `api_keys`. */
   readonly kind: string
   /** Null for a lock that crosses tenants. */

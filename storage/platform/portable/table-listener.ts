@@ -24,7 +24,7 @@ interface Announced {
   readonly payload: string
 }
 
-export interface TableListenerOptions {
+interface TableListenerOptions {
   readonly read: Read
   readonly log: Logger
 }

@@ -59,7 +59,7 @@ export const endRotationPass = (
     values: [tenantId, version, end.worker, end.now, end.nextAt, end.unopened],
   })
 
-export type RotationStanding = { open: number; resealed: number; unopened: number }
+type RotationStanding = { open: number; resealed: number; unopened: number }
 
 /** Crosses tenants: counts only. */
 export const countRotations = (tx: Transaction) =>

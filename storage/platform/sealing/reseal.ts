@@ -30,7 +30,7 @@ const LEASE_MS = 60_000
 /** Time after which all processes seal under the newest key, with a margin for clock differences. */
 const SETTLED_MS = 2 * NEWEST_LIFETIME_MS
 
-export type ResealNeeds = {
+type ResealNeeds = {
   readonly database: Pick<Database, 'tenant' | 'system'>
   readonly sealer: TenantSealer
   readonly clock: Clock

@@ -66,7 +66,7 @@ export interface TenantSealer extends Sealer {
   rewrap(): Promise<number>
 }
 
-export type SealerNeeds = {
+type SealerNeeds = {
   readonly database: Database
   readonly kms: Kms
   readonly random: Random

@@ -1,9 +1,14 @@
 /** The headless browser for tests. */
-import { type Browser, openBrowser as open, type Page } from '../../../runtime/client/browser.js'
+import {
+  type Browser,
+  openBrowser as open,
+  type Page,
+  unescaped,
+} from '../../../runtime/client/browser.js'
 import { type Reply, replyOf } from '../reply.js'
 import { clientEnds } from '../endings.js'
 
-export { attribute, dataIn, type Form, unescaped } from '../../../runtime/client/browser.js'
+export { attribute, type Form, unescaped } from '../../../runtime/client/browser.js'
 export type { Page }
 type Asking = 'get' | 'post' | 'submit' | 'follow'
 export type TestBrowser = Omit<Browser, Asking> & {
@@ -24,4 +29,11 @@ export function openBrowser(opening: Opening): TestBrowser {
     follow: (...asked) => replyOf(browser.follow(...asked)),
     close: clientEnds(() => browser.close()),
   }
+}
+
+/** The values of a data attribute on the page. */
+export function dataIn(html: string, name: string): string[] {
+  return [...html.matchAll(new RegExp(`\\sdata-${name}="([^"]*)"`, 'g'))].map(([, value]) =>
+    unescaped(value!),
+  )
 }

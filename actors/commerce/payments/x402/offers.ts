@@ -112,9 +112,6 @@ export function requirementsV1(offer: Offer, { url, description }: Resource) {
   }
 }
 
-export type RequirementsV2 = ReturnType<typeof requirementsV2>
-export type RequirementsV1 = NonNullable<ReturnType<typeof requirementsV1>>
-
 /**
  * The payment-identifier extension: as a server declares it, or as a client with an id echoes it.
  */

@@ -1,6 +1,6 @@
 /** [tenant]: how the tenant of a request is resolved. */
 import { slug } from '../../../../runtime/kernel/config/kinds.js'
-import { section, type SettingsOf } from '../../../../runtime/kernel/config/section.js'
+import { section } from '../../../../runtime/kernel/config/section.js'
 
 export const tenantSettings = section(
   'tenant',
@@ -11,5 +11,3 @@ export const tenantSettings = section(
   },
   { about: 'Tenant resolution.' },
 )
-
-export type TenantSettings = SettingsOf<typeof tenantSettings>

@@ -75,16 +75,6 @@ export type RefusedHeader = {
   readonly name: string
 }
 
-/** The caller's fields for the upstream, followed by the field of the credential. */
-export function requestHeaders(
-  sent: readonly HeaderPair[],
-  injected: HeaderPair | null,
-): SanitizedHeaders {
-  const sanitized = sanitizedHeaders(sent)
-  if (sanitized.tag === 'refused' || injected === null) return sanitized
-  return withCredential(sent, sanitized.headers, injected)
-}
-
 /** The caller's fields for the upstream. */
 export function sanitizedHeaders(sent: readonly HeaderPair[]): SanitizedHeaders {
   const lowered: HeaderPair[] = []

@@ -1,6 +1,10 @@
 /** One call: its header fields, its events, what it gives up, and how long a process knows its caller. */
 import test from 'ava'
-import { requestHeaders, responseHeaders } from '../../../../actors/vault/egress/relay/headers.js'
+import {
+  responseHeaders,
+  sanitizedHeaders,
+  withCredential,
+} from '../../../../actors/vault/egress/relay/headers.js'
 import {
   createRedactor,
   SecretEncodings,
@@ -31,6 +35,13 @@ import {
   type KnownCaller,
   KnownCallers,
 } from '../../../../actors/vault/egress/admission/known-callers.js'
+
+/** The caller's fields for the upstream, followed by the field of the credential. */
+function requestHeaders(sent: readonly HeaderPair[], injected: HeaderPair | null) {
+  const sanitized = sanitizedHeaders(sent)
+  if (sanitized.tag === 'refused' || injected === null) return sanitized
+  return withCredential(sent, sanitized.headers, injected)
+}
 
 const AUTHORIZATION: HeaderPair = ['Authorization', 'Bearer the-secret']
 

@@ -6,9 +6,6 @@ import type { Bound, Ceremonies } from './ceremonies.js'
 import { challengeOf, readAsserting, type Signed, verifySignature } from './credential.js'
 import type { RelyingParty } from './settings.js'
 
-/** A passkey with a valid signature. Its counter is not yet checked. */
-export type Proved = { readonly passkey: PasskeyRow; readonly signed: Signed }
-
 /**
  * Parses and verifies a response. The challenge is used up first, whatever the result. Null when anything is invalid.
  * `passkey` is set as soon as the credential is known, for the lockout.
