@@ -5,19 +5,23 @@ import type { Database, Transaction } from '../../storage/platform/sql.js'
 import type { Creation } from '../domain/idempotency.js'
 
 /**
- * Runs `create` in the tenant of the caller. A repetition gets the stored outcome, if that was `created`: refusals are not
- * stored.
+ * Runs `create` in the tenant of the caller. A repetition gets the stored outcome.
+ * @param keep returns the outcome to store, without secrets that are shown once, or undefined for a refusal. Default: `created`.
  */
-export function createOnce<Outcome extends { readonly tag: string }>(
+export function createOnce<
+  Outcome extends { readonly tag: string },
+  Kept extends { readonly tag: string } = Extract<Outcome, { readonly tag: 'created' }>,
+>(
   { database }: { readonly database: Database },
   { caller, idempotency }: Creation,
   { signal }: Pick<MessageContext, 'signal'>,
   create: (tx: Transaction, tenantId: string) => Promise<Outcome>,
+  keep: (outcome: Outcome) => Kept | undefined = kept('created') as never,
 ) {
   const { tenantId } = caller.principal
   return database.tenant(
     tenantId,
-    (tx) => idempotently(tx, idempotency, () => create(tx, tenantId), kept('created')),
+    (tx) => idempotently(tx, idempotency, () => create(tx, tenantId), keep),
     { signal },
   )
 }

@@ -1,7 +1,8 @@
 /** Handles a merchant's refund request (docs/reference/commerce.md, Refunds). */
 import type { Handler, MessageContext } from '../../../runtime/kernel/actor.js'
 import { findCharge } from '../../../storage/commerce/charges.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { createOnce } from '../../platform/creation.js'
+import { kept } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { postEntry } from '../../../storage/commerce/ledger.js'
 import {
@@ -45,19 +46,15 @@ export const refundCharge: Handler<CommerceNeeds, CommerceProtocol, 'refundCharg
   context,
 ) => {
   const { database } = needs
-  const { caller, chargeId, idempotency } = message
+  const { caller, chargeId } = message
   const { tenantId } = caller.principal
   if (!isUuid(chargeId)) return UNKNOWN
-  const begun = await database.tenant(
-    tenantId,
-    (tx) =>
-      idempotently(
-        tx,
-        idempotency,
-        () => reserve(needs, tx, message, context),
-        (outcome) => (outcome.tag === 'reserved' ? outcome : undefined),
-      ),
-    { signal: context.signal },
+  const begun = await createOnce(
+    needs,
+    message,
+    context,
+    (tx) => reserve(needs, tx, message, context),
+    kept('reserved'),
   )
   if (begun.tag !== 'reserved') return begun
   const { refundId } = begun

@@ -1,6 +1,6 @@
 /** A tenant's identity providers. Their client secrets are sealed and never shown again. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { idempotently, kept } from '../../../storage/platform/idempotency.js'
+import { createOnce } from '../../platform/creation.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
@@ -66,11 +66,7 @@ export const createSsoProvider: Handling<'createSsoProvider'> = async (
     appendConfigured(needs, tx, caller, row, 'created', context)
     return { tag: 'created', provider: recordOf(needs, row), replayed: false } as const
   }
-  return needs.database.tenant(
-    tenantId,
-    (tx) => idempotently(tx, idempotency, () => insert(tx), kept('created')),
-    context,
-  )
+  return createOnce(needs, { caller, idempotency }, context, insert)
 }
 
 export const getSsoProvider: Handling<'getSsoProvider'> = async (

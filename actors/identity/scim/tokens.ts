@@ -7,7 +7,7 @@ import {
   listScimTokens as listRows,
   type ScimTokenRow,
 } from '../../../storage/identity/scim-tokens.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { createOnce } from '../../platform/creation.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
@@ -44,7 +44,7 @@ export const authenticate: Handling<'authenticate'> = async (
 }
 
 export const createScimToken: Handling<'createScimToken'> = async (needs, message, context) => {
-  const { database, clock, random } = needs
+  const { clock, random } = needs
   const { caller, organizationId, expiresAt, description } = message
   const { tenantId, scopes } = caller.principal
   const createdAt = clock.now()
@@ -69,16 +69,8 @@ export const createScimToken: Handling<'createScimToken'> = async (needs, messag
     const created = { tag: 'created', record: recordOf(row), replayed: false } as const
     return { ...created, token: token as string | null }
   }
-  return database.tenant(
-    tenantId,
-    (tx) =>
-      idempotently(
-        tx,
-        message.idempotency,
-        () => insert(tx),
-        (outcome) => (outcome.tag === 'created' ? { ...outcome, token: null } : undefined),
-      ),
-    context,
+  return createOnce(needs, message, context, insert, (outcome) =>
+    outcome.tag === 'created' ? { ...outcome, token: null } : undefined,
   )
 }
 

@@ -1,7 +1,7 @@
 /** Creating, rotating and reading secrets. Sealing happens before, unsealing after a transaction. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { createOnce } from '../../platform/creation.js'
 import { forgetManagedToken } from '../../../storage/vault/managed-tokens.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -48,8 +48,8 @@ export const createVaultCredential: VaultHandler<'createVaultCredential'> = asyn
   message,
   context,
 ) => {
-  const { database, clock, random, settings } = needs
-  const { caller, credentialType, metadata, idempotency } = message
+  const { clock, random, settings } = needs
+  const { caller, credentialType, metadata } = message
   const { tenantId, subject, subjectType } = caller.principal
   const fault = credentialFault(message) ?? sourcesFault(credentialType, metadata)
   if (fault !== undefined) return fault
@@ -64,48 +64,43 @@ export const createVaultCredential: VaultHandler<'createVaultCredential'> = asyn
       ? await seal(needs, tenantId, id, credentialType, authScheme, message.secret, context)
       : NO_SECRET
   if ('tag' in sealed) return sealed
-  return database.tenant(
-    tenantId,
-    (tx) =>
-      idempotently(
+  return createOnce(
+    needs,
+    message,
+    context,
+    async (tx): Promise<CredentialCreated | VaultFull | VaultInvalid | OwnerRefused> => {
+      const now = clock.now()
+      const sourceFault =
+        tokenOf === null
+          ? undefined
+          : await tokenSourceFault(tx, caller.principal, tokenOf, allowedHosts, clock.nowSecs())
+      if (sourceFault !== undefined) return sourceFault
+      const most = settings.max_credentials_per_tenant
+      const row = await insertVaultCredential(
         tx,
-        idempotency,
-        async (): Promise<CredentialCreated | VaultFull | VaultInvalid | OwnerRefused> => {
-          const now = clock.now()
-          const sourceFault =
-            tokenOf === null
-              ? undefined
-              : await tokenSourceFault(tx, caller.principal, tokenOf, allowedHosts, clock.nowSecs())
-          if (sourceFault !== undefined) return sourceFault
-          const most = settings.max_credentials_per_tenant
-          const row = await insertVaultCredential(
-            tx,
-            {
-              id,
-              tenantId,
-              ownerType: subjectType,
-              ownerId: subject,
-              provider: message.provider,
-              credentialType,
-              label: message.label,
-              authScheme,
-              allowedHosts: [...allowedHosts],
-              nonExportable: message.nonExportable,
-              metadata: { ...metadata },
-              tokenOf,
-              createdAt: now,
-              ...sealed,
-            },
-            most,
-          )
-          if (row === undefined) return { tag: 'full', most }
-          const eventContext = { caller, random, now, requestId: context.requestId }
-          appendEvents(tx, [credentialCreated(row, eventContext)])
-          return { tag: 'created', credential: credentialOf(row), replayed: false }
+        {
+          id,
+          tenantId,
+          ownerType: subjectType,
+          ownerId: subject,
+          provider: message.provider,
+          credentialType,
+          label: message.label,
+          authScheme,
+          allowedHosts: [...allowedHosts],
+          nonExportable: message.nonExportable,
+          metadata: { ...metadata },
+          tokenOf,
+          createdAt: now,
+          ...sealed,
         },
-        (outcome) => (outcome.tag === 'created' ? outcome : undefined),
-      ),
-    { signal: context.signal },
+        most,
+      )
+      if (row === undefined) return { tag: 'full', most }
+      const eventContext = { caller, random, now, requestId: context.requestId }
+      appendEvents(tx, [credentialCreated(row, eventContext)])
+      return { tag: 'created', credential: credentialOf(row), replayed: false }
+    },
   )
 }
 

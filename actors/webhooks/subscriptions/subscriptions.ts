@@ -1,5 +1,6 @@
 /** Subscriptions: listing, reading, creating, replacing and deleting them. */
-import { idempotently } from '../../../storage/platform/idempotency.js'
+import { createOnce } from '../../platform/creation.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import { cancelDeliveries } from '../../../storage/webhooks/deliveries.js'
 import {
   changeWebhook,
@@ -51,7 +52,7 @@ export const createWebhook: WebhooksHandler<'createWebhook'> = async (
   { caller, draft, secret: supplied, idempotency },
   { signal, requestId },
 ) => {
-  const { database, sealer, clock, random, urlRules, offered, subscriptionsMax: max } = needs
+  const { sealer, clock, random, urlRules, offered, subscriptionsMax: max } = needs
   const { tenantId } = caller.principal
   const fault =
     draftFault(draft, urlRules, offered) ?? (supplied === null ? null : secretFault(supplied))
@@ -68,23 +69,15 @@ export const createWebhook: WebhooksHandler<'createWebhook'> = async (
     secret: sealed,
     secretHint: secretHint(secret),
   }
-  return database.tenant(
-    tenantId,
-    (tx) =>
-      idempotently(
-        tx,
-        idempotency,
-        async (): Promise<WebhookCreated | TooManyWebhooks> => {
-          const webhook = await insertWebhook(tx, row, max)
-          if (webhook === undefined) return { tag: 'too_many', max }
-          const change = { caller, did: 'created', webhookId: id, requestId, webhook } as const
-          auditSubscription(tx, needs, change)
-          const shown = supplied === null ? secret : null
-          return { tag: 'created', webhook, secret: shown, replayed: false }
-        },
-        (outcome) => (outcome.tag === 'created' ? { ...outcome, secret: null } : undefined),
-      ),
-    { signal },
+  const insert = async (tx: Transaction): Promise<WebhookCreated | TooManyWebhooks> => {
+    const webhook = await insertWebhook(tx, row, max)
+    if (webhook === undefined) return { tag: 'too_many', max }
+    auditSubscription(tx, needs, { caller, did: 'created', webhookId: id, requestId, webhook })
+    const shown = supplied === null ? secret : null
+    return { tag: 'created', webhook, secret: shown, replayed: false }
+  }
+  return createOnce(needs, { caller, idempotency }, { signal }, insert, (outcome) =>
+    outcome.tag === 'created' ? { ...outcome, secret: null } : undefined,
   )
 }
 

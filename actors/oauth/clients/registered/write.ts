@@ -8,7 +8,7 @@ import {
   updateApplication,
 } from '../../../../storage/oauth/applications.js'
 import { isAudienceTaken } from '../../../../storage/oauth/audiences.js'
-import { idempotently } from '../../../../storage/platform/idempotency.js'
+import { createOnce } from '../../../platform/creation.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { Caller } from '../../../domain/audit.js'
 import { isUuid } from '../../../domain/ids.js'
@@ -32,20 +32,16 @@ import { needsSecret, optionalMembers, stated } from './rows.js'
 import { clientKind, draftFault, scopesBeyond } from './rules.js'
 
 export const createApplication: Handling<'createApplication'> = async (needs, message, context) => {
-  const { caller, draft, idempotency } = message
+  const { caller, draft } = message
   const refusal = await refusalOf(needs, caller, draft, null, context)
   if (refusal !== null) return refusal
   return orTaken(
-    needs.database.tenant(
-      caller.principal.tenantId,
-      (tx) =>
-        idempotently(
-          tx,
-          idempotency,
-          () => insert(needs, tx, message, context),
-          (created) => ({ ...created, clientSecret: null }),
-        ),
-      { signal: context.signal },
+    createOnce(
+      needs,
+      message,
+      context,
+      (tx) => insert(needs, tx, message, context),
+      (created) => ({ ...created, clientSecret: null }),
     ),
   )
 }

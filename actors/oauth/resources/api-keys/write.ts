@@ -7,7 +7,7 @@ import {
   removeApiKey,
   replaceApiKeySecret,
 } from '../../../../storage/oauth/api-keys.js'
-import { idempotently } from '../../../../storage/platform/idempotency.js'
+import { createOnce } from '../../../platform/creation.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { actorOf, type Caller, doneBy } from '../../../domain/audit.js'
@@ -28,16 +28,12 @@ import { sha256 } from '../../../domain/secret-hashes.js'
 const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
 
 export const createApiKey: Handling<'createApiKey'> = (needs, message, context) =>
-  needs.database.tenant(
-    message.caller.principal.tenantId,
-    (tx) =>
-      idempotently(
-        tx,
-        message.idempotency,
-        () => insert(needs, tx, message, context),
-        (outcome) => (outcome.tag === 'created' ? { ...outcome, secret: null } : undefined),
-      ),
-    { signal: context.signal },
+  createOnce(
+    needs,
+    message,
+    context,
+    (tx) => insert(needs, tx, message, context),
+    (outcome) => (outcome.tag === 'created' ? { ...outcome, secret: null } : undefined),
   )
 
 export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, context) => {
