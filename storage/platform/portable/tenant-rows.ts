@@ -9,7 +9,7 @@ export type TenantRows<Row> = {
   list: (tx: Transaction, tenantId: string, limit: number, after: Page['after']) => Promise<Row[]>
 }
 
-/** The lists of before: some statements are composed for each call. */
+/** Lists that were made before: some statements are composed for each call. */
 const written = new Map<string, string>()
 
 /**
