@@ -1,7 +1,7 @@
 /** Target 16: webhook MACs through the signer, compared with a bare HMAC with a cached key. */
 import { createHmac, randomBytes } from 'node:crypto'
 import { deriveKey, suiteMac } from '../../actors/domain/webhooks/signature.js'
-import { createSigner } from '../../actors/webhooks/delivery/signer.js'
+import { createSigner } from '../../actors/webhooks/signer/signing.js'
 import { compare, publish, repeat } from '../harness.js'
 
 const payload = new Uint8Array(randomBytes(2048))

@@ -1,7 +1,7 @@
 /** What a webhook receiver must accept and refuse: the table for every receiver library. */
 import { deriveKey, suiteMac } from '../../actors/domain/webhooks/signature.js'
-import type { ReceivedHeaders, ReceiveFault } from '../../actors/webhooks/delivery/receive.js'
-import { createSigner } from '../../actors/webhooks/delivery/signer.js'
+import type { ReceivedHeaders, ReceiveFault } from '../../actors/domain/webhooks/receive.js'
+import { createSigner } from '../../actors/webhooks/signer/signing.js'
 import { contract } from './contract.js'
 
 export const { webhook } = contract

@@ -1,7 +1,7 @@
 import test from 'ava'
 import { deriveKey } from '../../actors/domain/webhooks/signature.js'
-import { receive } from '../../actors/webhooks/delivery/receive.js'
-import { createSigner } from '../../actors/webhooks/delivery/signer.js'
+import { receive } from '../../actors/domain/webhooks/receive.js'
+import { createSigner } from '../../actors/webhooks/signer/signing.js'
 import { body, CASES, delivery, good, SHORT_SECRET, webhook } from './webhook-cases.js'
 
 test('the published secret derives the published key', (t) => {

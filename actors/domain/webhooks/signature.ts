@@ -5,6 +5,9 @@
 import { createHmac, hkdfSync, type Hmac, type KeyObject } from 'node:crypto'
 
 export const WEBHOOK_SUITE = 'svc-webhook-v1'
+/** Length of a secret in bytes. Others are refused at creation, and nothing is signed with them. */
+export const SECRET_BYTES_MIN = 16
+export const SECRET_BYTES_MAX = 256
 const HKDF_SALT = 'svc:webhook-mac:v1'
 const HKDF_INFO = 'svc-webhook-mac-v1'
 const HKDF_BYTES = 32

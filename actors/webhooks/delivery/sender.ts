@@ -18,7 +18,7 @@ import { createUpstreams, type Upstreams } from '../../platform/outbound-http/up
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { type AttemptResult, GONE, readRetryAfter } from './retry-schedule.js'
 import type { WebhooksSettings } from './settings.js'
-import { createSigner, type SignatureHeaders, type SigningKeys } from './signer.js'
+import { createSigner, type SignatureHeaders, type SigningKeys } from '../signer/signing.js'
 
 export const USER_AGENT = 'svc-webhooks/1'
 const CONNECT_TIMEOUT_MS = 5_000

@@ -1,7 +1,7 @@
 /** Posts a signed delivery from the command line, as the service would send it. */
 import { request } from 'undici'
 import { USER_AGENT } from '../../../actors/webhooks/delivery/sender.js'
-import { createSigner } from '../../../actors/webhooks/delivery/signer.js'
+import { createSigner } from '../../../actors/webhooks/signer/signing.js'
 import type { Clock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
 

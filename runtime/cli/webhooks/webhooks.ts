@@ -4,8 +4,8 @@
  */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { receive } from '../../../actors/webhooks/delivery/receive.js'
-import { SECRET_BYTES_MIN } from '../../../actors/webhooks/delivery/signer.js'
+import { receive } from '../../../actors/domain/webhooks/receive.js'
+import { SECRET_BYTES_MIN } from '../../../actors/domain/webhooks/signature.js'
 import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
 import { eventDocument } from '../../../gateway/openapi/event-documents.js'
 import { type Clock, systemClock } from '../../kernel/clock.js'

@@ -1,7 +1,7 @@
 /** Tenants with webhook subscriptions at a receiver, and the receiver's verification. */
 import { createHmac } from 'node:crypto'
 import { setTimeout as sleep } from 'node:timers/promises'
-import { receive } from '../../../actors/webhooks/delivery/receive.js'
+import { receive } from '../../../actors/domain/webhooks/receive.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'

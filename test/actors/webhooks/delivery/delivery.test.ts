@@ -15,8 +15,8 @@ import {
   restSecs,
   slowRestSecs,
 } from '../../../../actors/webhooks/delivery/retry-schedule.js'
-import { receive } from '../../../../actors/webhooks/delivery/receive.js'
-import { createSigner } from '../../../../actors/webhooks/delivery/signer.js'
+import { receive } from '../../../../actors/domain/webhooks/receive.js'
+import { createSigner } from '../../../../actors/webhooks/signer/signing.js'
 import { contract } from '../../../vectors/contract.js'
 
 const TARGET = { url: 'https://receiver.example/', secret: 'x', previousSecret: null }

@@ -2,15 +2,14 @@
 import { createHash, createSecretKey, type Hmac, type KeyObject } from 'node:crypto'
 import {
   deriveKey,
+  SECRET_BYTES_MAX,
+  SECRET_BYTES_MIN,
   standardKey,
   standardMac,
   suiteMac,
   WEBHOOK_SUITE,
 } from '../../domain/webhooks/signature.js'
 
-/** Minimum length of a secret in bytes. Shorter secrets are also refused at creation. */
-export const SECRET_BYTES_MIN = 16
-export const SECRET_BYTES_MAX = 256
 /** Maximum number of cached keys. An entry takes about 500 bytes. */
 const KEYS_CACHED_MAX = 4096
 const VISIBLE = /^[\x21-\x7e]{1,255}$/

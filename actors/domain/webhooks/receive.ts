@@ -2,8 +2,7 @@
  * Reference verification of a delivery at its receiver (docs/reference/webhooks.md, Verification).
  */
 import { timingSafeEqual } from 'node:crypto'
-import { deriveKey, suiteMac, WEBHOOK_SUITE } from '../../domain/webhooks/signature.js'
-import { SECRET_BYTES_MIN } from './signer.js'
+import { deriveKey, SECRET_BYTES_MIN, suiteMac, WEBHOOK_SUITE } from './signature.js'
 
 /** Header values by lower-case name. `undefined` when absent. */
 export type ReceivedHeaders = Readonly<Record<string, string | undefined>>
