@@ -57,6 +57,7 @@ import { tokensActor } from '../actors/oauth/tokens/actor.js'
 import { retentionWorker } from '../actors/operations/retention/worker.js'
 import { sequencerWorker } from '../actors/operations/sequencer/worker.js'
 import { usersActor } from '../actors/identity/users/actor.js'
+import { webhookSignerActor } from '../actors/webhooks/signer/actor.js'
 import { webhooksActor } from '../actors/webhooks/subscriptions/actor.js'
 import { vaultActor } from '../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../actors/commerce/payments/reconciliation/worker.js'
@@ -128,6 +129,8 @@ export const placements = [
   placement(tenantAssetsActor, pool('images', { threadsMax: IMAGE_THREADS_MAX }),           C   ),
   placement(assetFilesActor,   inline,                                                   A, C   ),
   placement(agentManagementActor, inline,                                                   C   ),
+  // The thread of the deliveries has its own.
+  placement(webhookSignerActor, inline,                                                     C, J),
   placement(webhooksActor,     inline,                                                      C   ),
   placement(sequencerWorker,   inline,                                                         J),
   placement(deliveryWorker,    thread('webhooks'),                                             J),

@@ -18,7 +18,7 @@ const SUBSCRIPTIONS = 32
 const TYPE = 'commerce.statement.created'
 
 const stage = await openWebhookStage()
-const { database, sender, tenantId, secret, origin, random } = stage
+const { database, tenantId, origin, random } = stage
 const bare = new Pool(origin, {
   connections: IN_FLIGHT,
   pipelining: 1,
@@ -35,10 +35,9 @@ async function request(): Promise<void> {
   await answer.body.dump()
 }
 
-const never = new AbortController().signal
 async function send(): Promise<void> {
-  const outgoing = { url: `${origin}/`, secret, previousSecret: null, eventType: TYPE, body }
-  const { error } = await sender.send({ ...outgoing, deliveryId: random.uuid() }, never)
+  const outgoing = { url: `${origin}/`, eventType: TYPE, body, deliveryId: random.uuid() }
+  const { error } = await stage.send(outgoing)
   if (error !== null) throw new Error(error)
 }
 

@@ -10,16 +10,17 @@ import { join } from 'node:path'
 import { Worker } from 'node:worker_threads'
 import { Registry } from 'prom-client'
 import { sequencerWorker } from '../../actors/operations/sequencer/worker.js'
-import { deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
-import { createSender, type Sender } from '../../actors/webhooks/delivery/sender.js'
-import { createDeliveryRunner } from '../../actors/webhooks/delivery/delivery-loop.js'
+import { type DeliveryOutcome, deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
+import type { AttemptResult } from '../../actors/webhooks/delivery/retry-schedule.js'
+import { createSender, type Outgoing } from '../../actors/webhooks/delivery/sender.js'
+import { deliveryWorker } from '../../actors/webhooks/delivery/worker.js'
+import { webhookSignerActor } from '../../actors/webhooks/signer/actor.js'
 import { runMigrations } from '../../migrations/main.js'
 import { startEmbeddedPostgres } from '../../runtime/embedded/postgres.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { type Spawned, spawnInline } from '../../runtime/kernel/inline.js'
 import { silentLogger as log } from '../../runtime/kernel/log.js'
 import { ShareCounts } from '../../runtime/kernel/fairness/fair-share.js'
-import { Loops } from '../../runtime/kernel/loops.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
 import type { OpenDatabase } from '../../storage/platform/database.js'
 import { memoryKms } from '../../storage/platform/kms/memory.js'
@@ -35,9 +36,11 @@ const SUBSCRIPTIONS_MAX = 1_000
 
 export interface WebhookStage {
   readonly database: OpenDatabase
-  readonly sender: Sender
   readonly tenantId: string
-  readonly secret: string
+  /** Signs and sends, without the outbox. */
+  send(
+    outgoing: Pick<Outgoing, 'url' | 'deliveryId' | 'eventType' | 'body'>,
+  ): Promise<AttemptResult>
   /** Origin of the receiver, which accepts everything. */
   readonly origin: string
   /** Posts the received bodies with the time of their arrival. */
@@ -93,20 +96,25 @@ export async function openWebhookStage(): Promise<WebhookStage> {
       admitAgents: true,
     } as Parameters<typeof insertTenant>[1])
   })
-  const working = new AbortController()
+  const never = new AbortController().signal
+  const signer = spawnInline(webhookSignerActor, { sealer, clock }).ref
+  const sealedFor = (id: string) =>
+    sealer.seal(tenantId, webhookSecretContext(id), Buffer.from(secret))
+  const webhookId = random.uuid()
   const outcomes = deliveryOutcomes(new Registry())
   let attempts = 0
   let numbered: Promise<unknown> = Promise.resolve()
-  let sequencer: Spawned<never> | undefined
-  const runner = createDeliveryRunner({
+  let delivered: Promise<unknown> = Promise.resolve()
+  const workers: Spawned<never>[] = []
+  const deliveries = {
     database,
     listener: database.listener,
-    sealer,
     sender,
+    signer,
     clock,
     random,
     outcomes: {
-      count(outcome, by = 1) {
+      count(outcome: DeliveryOutcome, by = 1) {
         outcomes.count(outcome, by)
         attempts += by
       },
@@ -114,18 +122,19 @@ export async function openWebhookStage(): Promise<WebhookStage> {
     schedule: SCHEDULE,
     lanesPerTenantMax: 512,
     shares: new ShareCounts(),
-  })
+    settled: (run: Promise<void>) => (delivered = run),
+  }
+  const known = { tenantId, webhookId, secret: await sealedFor(webhookId), previousSecret: null }
   return {
     database,
-    sender,
     tenantId,
-    secret,
+    send: (outgoing) => sender.send({ ...known, ...outgoing }, signer, never),
     origin: `https://localhost:${port}`,
     receiver,
     random,
     async subscribe(url, type) {
       const id = random.uuid()
-      const sealed = await sealer.seal(tenantId, webhookSecretContext(id), Buffer.from(secret))
+      const sealed = await sealedFor(id)
       const row = {
         id,
         tenantId,
@@ -145,17 +154,14 @@ export async function openWebhookStage(): Promise<WebhookStage> {
     work() {
       const settled = (run: Promise<void>) => (numbered = run)
       const needs = { database, clock, registry: new Registry(), hasSinks: false, settled }
-      sequencer = spawnInline(sequencerWorker, needs, { clock, log }) as Spawned<never>
-      void runner.run({
-        signal: working.signal,
-        log,
-        loop: (name) => new Loops(clock).open(name),
-      })
+      workers.push(
+        spawnInline(sequencerWorker, needs, { clock, log }) as Spawned<never>,
+        spawnInline(deliveryWorker, deliveries, { clock, log }) as Spawned<never>,
+      )
     },
     async end() {
-      working.abort()
-      await sequencer?.stop()
-      await Promise.all([numbered, runner.settled()])
+      for (const worker of workers) await worker.stop()
+      await Promise.all([numbered, delivered])
       await sender.close()
       await database.close()
       await postgres.stop()

@@ -1,13 +1,22 @@
 /** Verifies webhook deliveries, suite `svc-webhook-v1` (docs/reference/webhooks.md, Signatures). */
-import { timingSafeEqual } from 'node:crypto'
-import { deriveKey, suiteMac, WEBHOOK_SUITE } from '../../actors/domain/webhooks/signature.js'
+import { SECRET_BYTES_MIN } from '../../actors/domain/webhooks/signature.js'
+import { receive } from '../../actors/domain/webhooks/receive.js'
 import { type Clock, systemClock } from '../kernel/clock.js'
 
-const MAX_AGE_SECS = 300
-const SECRET_BYTES_MIN = 16
-const DECIMAL = /^(?:0|[1-9][0-9]{0,14})$/
-const VISIBLE = /^[!-~]{1,255}$/
-const SIGNATURE = /^sha256=([0-9a-f]{64})$/
+const SIGNED_HEADERS = [
+  'x-svc-signature-suite',
+  'x-svc-signature-256',
+  'x-svc-signature-max-age',
+  'x-svc-timestamp',
+  'x-svc-delivery',
+  'x-svc-event',
+] as const
+const WHY_REFUSED = {
+  unsupported_suite: 'The signature suite is not supported.',
+  wrong_signature: 'The signature is not valid.',
+  from_the_future: 'The time of the delivery is in the future.',
+  too_old: 'The delivery is too old.',
+} as const
 
 /** Headers of `node:http`, Express or the Fetch standard. */
 export type WebhookHeaders =
@@ -49,40 +58,28 @@ export class InvalidWebhook extends Error {
  */
 export function verifyWebhook(
   { headers, body, secret }: WebhookDelivery,
-  { maxAgeSecs = MAX_AGE_SECS, clock = systemClock }: VerifyWebhookOptions = {},
+  { maxAgeSecs, clock = systemClock }: VerifyWebhookOptions = {},
 ): VerifiedWebhook {
   const secrets = typeof secret === 'string' ? [secret] : secret
   for (const one of secrets) {
     if (Buffer.byteLength(one) < SECRET_BYTES_MIN)
       throw new TypeError(`verifyWebhook: a secret has at least ${SECRET_BYTES_MIN} bytes`)
   }
-  const named = (name: string, rule: RegExp) => {
-    const value = valueOf(headers, name)
-    if (!rule.test(value)) throw new InvalidWebhook(`The header ${name} is missing or malformed.`)
-    return value
-  }
-  if (valueOf(headers, 'x-svc-signature-suite') !== WEBHOOK_SUITE)
-    throw new InvalidWebhook('The signature suite is not supported.')
-  const [, hex = ''] = SIGNATURE.exec(named('x-svc-signature-256', SIGNATURE)) ?? []
-  const fields = {
-    timestamp: named('x-svc-timestamp', DECIMAL),
-    maxAge: named('x-svc-signature-max-age', DECIMAL),
-    deliveryId: named('x-svc-delivery', VISIBLE),
-    eventType: named('x-svc-event', VISIBLE),
-  }
+  const signed = Object.fromEntries(SIGNED_HEADERS.map((name) => [name, valueOf(headers, name)]))
   const payload = typeof body === 'string' ? Buffer.from(body) : body
-  const given = Buffer.from(hex, 'hex')
-  const matches = secrets.map((one) =>
-    timingSafeEqual(suiteMac(deriveKey(one), fields, payload).digest(), given),
-  )
-  if (!matches.includes(true)) throw new InvalidWebhook('The signature is not valid.')
-  const ageSecs = clock.nowSecs() - Number(fields.timestamp)
-  if (ageSecs < 0 || ageSecs > Math.min(Number(fields.maxAge), maxAgeSecs))
-    throw new InvalidWebhook('The delivery is too old, or its time is in the future.')
+  const verdict = receive(signed, payload, { secrets, nowSecs: clock.nowSecs(), maxAgeSecs })
+  if (verdict.tag === 'refused') {
+    const { reason, header } = verdict
+    throw new InvalidWebhook(
+      reason === 'malformed_header'
+        ? `The header ${header} is missing or malformed.`
+        : WHY_REFUSED[reason],
+    )
+  }
   return {
-    deliveryId: fields.deliveryId,
-    eventType: fields.eventType,
-    sentAt: new Date(Number(fields.timestamp) * 1000),
+    deliveryId: verdict.deliveryId,
+    eventType: verdict.eventType,
+    sentAt: new Date(Number(signed['x-svc-timestamp']) * 1000),
     event: JSON.parse(Buffer.from(payload).toString('utf8')) as Record<string, unknown>,
   }
 }

@@ -6,11 +6,12 @@ import { deliveryWorker } from '../../actors/webhooks/delivery/worker.js'
 import { deliveryOutcomes } from '../../actors/webhooks/delivery/metrics.js'
 import { createSender, type SenderSettings } from '../../actors/webhooks/delivery/sender.js'
 import type { WebhooksSettings } from '../../actors/webhooks/delivery/settings.js'
-import { createDeliveryRunner } from '../../actors/webhooks/delivery/delivery-loop.js'
+import { webhookSignerActor } from '../../actors/webhooks/signer/actor.js'
+import { webhookSigner } from '../../actors/webhooks/signer/protocol.js'
 import { TenantGroups } from '../../actors/platform/tenant-groups.js'
 import { openDatabase } from '../../storage/platform/database.js'
 import { createSealer } from '../../storage/platform/sealing/seal.js'
-import { wireActor } from '../kernel/wiring.js'
+import { untilSettled, wireActor } from '../kernel/wiring.js'
 import { systemRandom } from '../kernel/random.js'
 import { serveThread } from '../kernel/threads/thread-serve.js'
 import { startTelemetry } from '../telemetry/start.js'
@@ -34,22 +35,28 @@ serveThread({
     const kms = await kmsOf(access, clock, log)
     const groups = new TenantGroups({ database, clock })
     const sender = createSender({ settings: sending, clock, groups })
-    const runner = createDeliveryRunner({
-      database,
-      listener: database.listener,
-      sealer: createSealer({ database, kms, random, clock }),
-      sender,
-      clock,
-      random,
-      outcomes: deliveryOutcomes(metrics.registry),
-      schedule: webhooks.retry_schedule_secs,
-      lanesPerTenantMax: webhooks.lanes_per_tenant_max,
-      shares: metrics.shares,
-    })
+    const outcomes = deliveryOutcomes(metrics.registry)
     return {
-      actors: [wireActor(deliveryWorker, () => ({ runner }))],
+      actors: [
+        wireActor(webhookSignerActor, () => ({
+          sealer: createSealer({ database, kms, random, clock }),
+          clock,
+        })),
+        wireActor(deliveryWorker, (context) => ({
+          database,
+          listener: database.listener,
+          sender,
+          signer: context.ref(webhookSigner),
+          clock,
+          random,
+          outcomes,
+          schedule: webhooks.retry_schedule_secs,
+          lanesPerTenantMax: webhooks.lanes_per_tenant_max,
+          shares: metrics.shares,
+          settled: untilSettled(context),
+        })),
+      ],
       async close() {
-        await runner.settled()
         await sender.close()
         await kms.close()
         await database.close()

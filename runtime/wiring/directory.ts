@@ -10,6 +10,8 @@ import { scimGroupsActor } from '../../actors/identity/scim/groups/actor.js'
 import { tenants } from '../../actors/identity/users/tenants/protocol.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import { eventTypesOf } from '../configuration/feature-details.js'
+import { webhookSignerActor } from '../../actors/webhooks/signer/actor.js'
+import { webhookSigner } from '../../actors/webhooks/signer/protocol.js'
 import { webhooksActor } from '../../actors/webhooks/subscriptions/actor.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { senderSettingsOf } from './egress-settings.js'
@@ -64,7 +66,8 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
       tokens: ref(tokens),
       limits: settings.organizations,
     })),
-    wireActor(webhooksActor, ({ onStop }) => {
+    wireActor(webhookSignerActor, () => ({ sealer, clock })),
+    wireActor(webhooksActor, ({ onStop, ref }) => {
       const sending = senderSettingsOf(settings)
       const sender = createSender({ settings: sending, clock, groups })
       onStop(() => sender.close())
@@ -72,6 +75,7 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
         ...common,
         sealer,
         sender,
+        signer: ref(webhookSigner),
         shares: metrics.shares,
         groups,
         urlRules: {

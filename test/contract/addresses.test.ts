@@ -10,6 +10,7 @@ import { join } from 'node:path'
 import test from 'ava'
 import { anchors } from '../../actors/agents/agents/anchors.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
+import { localSigner, UNSEALED } from '../../runtime/cli/webhooks/local-signer.js'
 import {
   createBoundedFetch,
   type FetchFailed,
@@ -114,15 +115,16 @@ const FEATURES: readonly Feature[] = [
       }
       const sender = createSender({ settings, clock, resolve })
       const outgoing = {
+        ...UNSEALED,
         url,
-        secret: 'a secret of 16 bytes',
+        secret: Buffer.from('a secret of 16 bytes'),
         previousSecret: null,
         deliveryId: 'd',
         eventType: 'webhook.test',
         body: '{}',
       }
       try {
-        const result = await sender.send(outgoing, new AbortController().signal)
+        const result = await sender.send(outgoing, localSigner(), new AbortController().signal)
         return result.responseStatus === null ? result.error : null
       } finally {
         await sender.close()

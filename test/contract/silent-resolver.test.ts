@@ -14,6 +14,7 @@ import { outbound } from '../../actors/platform/outbound-http/outbound.js'
 import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.js'
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
+import { localSigner, UNSEALED } from '../../runtime/cli/webhooks/local-signer.js'
 import { createAgentKey } from '../../runtime/client/agent.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { startDns } from '../support/storage/dns.js'
@@ -77,7 +78,8 @@ const FEATURES: Readonly<Record<string, () => Feature>> = {
       },
     })
     const outgoing = {
-      secret: 'a secret of 16 bytes',
+      ...UNSEALED,
+      secret: Buffer.from('a secret of 16 bytes'),
       previousSecret: null,
       deliveryId: 'd',
       eventType: 'webhook.test',
@@ -87,6 +89,7 @@ const FEATURES: Readonly<Record<string, () => Feature>> = {
       ask: async (url) => {
         const { responseStatus, error } = await sender.send(
           { ...outgoing, url },
+          localSigner(),
           new AbortController().signal,
         )
         return responseStatus === null ? error : null

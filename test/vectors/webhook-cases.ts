@@ -1,7 +1,7 @@
 /** What a webhook receiver must accept and refuse: the table for every receiver library. */
 import { deriveKey, suiteMac } from '../../actors/domain/webhooks/signature.js'
 import type { ReceivedHeaders, ReceiveFault } from '../../actors/domain/webhooks/receive.js'
-import { createSigner } from '../../actors/webhooks/signer/signing.js'
+import { sign, signingKeysOf } from '../../actors/webhooks/signer/signing.js'
 import { contract } from './contract.js'
 
 export const { webhook } = contract
@@ -9,7 +9,6 @@ export const body = new Uint8Array(Buffer.from(webhook.body, 'utf8'))
 
 export const delivery = {
   secret: webhook.secret,
-  previousSecret: null,
   timestampSecs: webhook.timestamp,
   maxAgeSecs: webhook.max_age,
   deliveryId: webhook.delivery_id,
@@ -17,8 +16,13 @@ export const delivery = {
   payload: body,
 }
 
+export function signed(changed: Partial<typeof delivery> = {}) {
+  const { secret, ...fields } = { ...delivery, ...changed }
+  return sign(fields, signingKeysOf(secret))
+}
+
 export function good(changed: Partial<typeof delivery> = {}): Record<string, string> {
-  const outcome = createSigner().sign({ ...delivery, ...changed })
+  const outcome = signed(changed)
   if (outcome.tag !== 'signed') throw new Error(outcome.field)
   return { ...outcome.headers }
 }

@@ -20,8 +20,18 @@ export type ReceiveVerdict =
    * Authentic and recent. Remember `deliveryId` until `forgetAfterSecs` (Unix seconds) to detect
    * duplicates.
    */
-  | { tag: 'genuine'; deliveryId: string; eventType: string; forgetAfterSecs: number }
-  | { tag: 'refused'; reason: ReceiveFault }
+  | {
+      readonly tag: 'genuine'
+      readonly deliveryId: string
+      readonly eventType: string
+      readonly forgetAfterSecs: number
+    }
+  | {
+      readonly tag: 'refused'
+      readonly reason: ReceiveFault
+      /** The malformed header. */
+      readonly header?: string
+    }
 export type ReceiveFault =
   | 'unsupported_suite'
   | 'malformed_header'
@@ -30,9 +40,15 @@ export type ReceiveFault =
   | 'too_old'
 
 const MAX_AGE_SECS_DEFAULT = 300
-const SIGNATURE = /^sha256=[0-9a-f]{64}$/
 const DECIMAL = /^(?:0|[1-9][0-9]{0,14})$/
 const VISIBLE = /^[\x21-\x7e]{1,255}$/
+const HEADERS = {
+  'x-svc-signature-256': /^sha256=[0-9a-f]{64}$/,
+  'x-svc-timestamp': DECIMAL,
+  'x-svc-signature-max-age': DECIMAL,
+  'x-svc-delivery': VISIBLE,
+  'x-svc-event': VISIBLE,
+} as const
 
 /**
  * Verifies the raw body of a delivery. `body` must be the received bytes, not re-serialized JSON.
@@ -43,16 +59,15 @@ export function receive(
   { secrets, nowSecs, maxAgeSecs = MAX_AGE_SECS_DEFAULT }: ReceiveOptions,
 ): ReceiveVerdict {
   if (headers['x-svc-signature-suite'] !== WEBHOOK_SUITE) return refused('unsupported_suite')
-  const signature = matching(headers['x-svc-signature-256'], SIGNATURE)
-  const timestamp = matching(headers['x-svc-timestamp'], DECIMAL)
-  const maxAge = matching(headers['x-svc-signature-max-age'], DECIMAL)
-  const deliveryId = matching(headers['x-svc-delivery'], VISIBLE)
-  const eventType = matching(headers['x-svc-event'], VISIBLE)
-  if (signature === null || timestamp === null || maxAge === null)
-    return refused('malformed_header')
-  if (deliveryId === null || eventType === null) return refused('malformed_header')
-
-  const sent = Buffer.from(signature.slice('sha256='.length), 'hex')
+  for (const [header, form] of Object.entries(HEADERS)) {
+    if (!form.test(headers[header] ?? '')) return { ...refused('malformed_header'), header }
+  }
+  const named = (name: keyof typeof HEADERS) => headers[name]!
+  const sent = Buffer.from(named('x-svc-signature-256').slice('sha256='.length), 'hex')
+  const timestamp = named('x-svc-timestamp')
+  const maxAge = named('x-svc-signature-max-age')
+  const deliveryId = named('x-svc-delivery')
+  const eventType = named('x-svc-event')
   const fields = { timestamp, maxAge, deliveryId, eventType }
   let genuine = false
   // Tries every secret, so that the time does not reveal which one matched.
@@ -76,10 +91,6 @@ export function receive(
   }
 }
 
-function matching(value: string | undefined, pattern: RegExp): string | null {
-  return value !== undefined && pattern.test(value) ? value : null
-}
-
-function refused(reason: ReceiveFault): ReceiveVerdict {
-  return { tag: 'refused', reason }
+function refused(reason: ReceiveFault) {
+  return { tag: 'refused', reason } as const
 }

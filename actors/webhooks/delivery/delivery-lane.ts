@@ -12,6 +12,7 @@ import type { ClaimedLane, LaneRelease } from '../../../storage/webhooks/deliver
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { DueQueue, type EventOrder } from './due-queue.js'
 import {
+  type AttemptResult,
   CIRCUIT_FAILURES,
   GONE,
   isAlive,
@@ -20,7 +21,7 @@ import {
   slowRestSecs,
 } from './retry-schedule.js'
 import type { DeliveryOutcomes } from './metrics.js'
-import type { Outgoing, Sender } from './sender.js'
+import type { DeliveryTarget, Outgoing } from './sender.js'
 
 /** Concurrent attempts at one receiver. */
 export const ATTEMPTS_AT_ONCE = 4
@@ -48,13 +49,10 @@ const TARGET_MS_MAX = 500
 export const INACTIVE = 'subscription_inactive'
 export const PAUSED = 'paused'
 
-/** The target of a lane with the keys of its secrets. */
-export type OpenTarget = Pick<Outgoing, 'url' | 'secret' | 'previousSecret'>
-
 /**
  * Undefined: the subscription is inactive. Paused: its tenant is suspended and due deliveries wait.
  */
-export type Target = OpenTarget | typeof PAUSED | undefined
+export type Target = DeliveryTarget | typeof PAUSED | undefined
 
 export type Refill = {
   readonly target: Target
@@ -65,7 +63,7 @@ export type Refill = {
 
 /** The services that the worker provides to a lane. */
 export interface LaneHost {
-  readonly sender: Sender
+  send(outgoing: Outgoing, signal: AbortSignal): Promise<AttemptResult>
   readonly schedule: readonly number[]
   readonly outcomes: DeliveryOutcomes
   readonly log: Logger
@@ -92,7 +90,6 @@ export interface LaneHost {
 export class DeliveryLane {
   readonly #host: LaneHost
   readonly #lane: ClaimedLane
-  readonly #open: () => Promise<Target>
   readonly #dueSignal = new WakeSignal()
   readonly #inProgress = new Map<string, Promise<void>>()
   readonly #due: DueQueue
@@ -113,15 +110,10 @@ export class DeliveryLane {
   #ended = false
   #fault: unknown
 
-  constructor(
-    host: LaneHost,
-    lane: ClaimedLane,
-    open: () => Promise<Target>,
-    due: readonly DueDelivery[],
-  ) {
+  constructor(host: LaneHost, lane: ClaimedLane, target: Target, due: readonly DueDelivery[]) {
     this.#host = host
     this.#lane = lane
-    this.#open = open
+    this.#target = target
     this.#targetReadMs = host.nowMs()
     this.#dueReadMs = host.nowMs()
     this.#hasBacklog = due.length >= DUE_FEW
@@ -183,7 +175,6 @@ export class DeliveryLane {
   }
 
   async #send(): Promise<void> {
-    this.#target = await this.#open()
     while (!this.#ended && !this.#isOver() && !this.#host.stopping()) {
       if (this.#target === undefined) return this.#host.cancel(this.#lane)
       if (this.#target === PAUSED) return
@@ -230,7 +221,7 @@ export class DeliveryLane {
     return true
   }
 
-  #start(delivery: DueDelivery, target: OpenTarget): void {
+  #start(delivery: DueDelivery, target: DeliveryTarget): void {
     this.#started += 1
     const done = this.#attempt(delivery, target)
       .catch((error: unknown) => {
@@ -242,12 +233,15 @@ export class DeliveryLane {
     this.#inProgress.set(delivery.id, done)
   }
 
-  async #attempt(delivery: DueDelivery, target: OpenTarget): Promise<void> {
-    const { sender, schedule, outcomes } = this.#host
+  async #attempt(delivery: DueDelivery, target: DeliveryTarget): Promise<void> {
+    const { schedule, outcomes } = this.#host
+    const { webhookId } = this.#lane
     const { id: deliveryId, tenantId, eventType, body } = delivery
     const { url, secret, previousSecret } = target
-    const outgoing = { tenantId, deliveryId, eventType, body, url, secret, previousSecret }
-    const result = await sender.send(outgoing, this.#givenUp.signal)
+    const result = await this.#host.send(
+      { tenantId, webhookId, deliveryId, eventType, body, url, secret, previousSecret },
+      this.#givenUp.signal,
+    )
     if (result.error === 'cancelled') return
     this.#durationsMs.push(result.durationMs)
     const attempt = delivery.attemptCount - delivery.attemptsBefore + 1

@@ -3,7 +3,7 @@
  * delivery lanes with due deliveries and runs them. All state is in the database: when a worker
  * dies its leases expire after a few seconds, and another worker takes them over.
  */
-import type { Lifecycle } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Lifecycle } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
   FairShare,
@@ -24,7 +24,6 @@ import {
 } from '../../../storage/webhooks/deliveries.js'
 import type { Listener } from '../../../storage/platform/listen.js'
 import { EVENTS_CHANNEL } from '../../../storage/platform/outbox.js'
-import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import {
   claimLanes,
@@ -42,7 +41,6 @@ import {
   deactivateWebhook,
   selectingTarget,
   type WebhookTarget,
-  webhookSecretContext,
   webhookTargets,
 } from '../../../storage/webhooks/webhooks.js'
 import { inBatches } from './batches.js'
@@ -52,6 +50,7 @@ import { EventOrder } from './due-queue.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
 import { INACTIVE, DeliveryLane, type LaneHost, PAUSED, type Target } from './delivery-lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
+import type { WebhookSignerProtocol } from '../signer/protocol.js'
 import type { Sender } from './sender.js'
 
 /**
@@ -72,11 +71,11 @@ const MISHAP_MS = 1_000
 /** Running attempts are aborted this long after a stop begins. */
 const GRACE_MS = 5_000
 
-export type WorkerNeeds = {
+export type DeliveryNeeds = {
   readonly database: Pick<Database, 'system' | 'tenant' | 'together'>
   readonly listener: Listener
-  readonly sealer: Sealer
   readonly sender: Sender
+  readonly signer: ActorRef<WebhookSignerProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly outcomes: DeliveryOutcomes
@@ -85,30 +84,23 @@ export type WorkerNeeds = {
   /** `webhooks.lanes_per_tenant_max`. */
   readonly lanesPerTenantMax: number
   readonly shares: ShareCounts
+  /** Receives a promise of the run, which a stop waits for. */
+  readonly settled: (run: Promise<void>) => void
 }
 
-export interface DeliveryRunner {
-  /** Delivers until the signal is aborted, and then finishes or gives up the running attempts. */
-  run(lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>): Promise<void>
-  /** Resolves when every run has ended. */
-  settled(): Promise<void>
-}
-
-export function createDeliveryRunner(needs: WorkerNeeds): DeliveryRunner {
-  let running: Promise<void> = Promise.resolve()
-  return {
-    run(lifecycle) {
-      const run = running.then(() => new DeliveryLoops(needs, lifecycle).work())
-      running = run.catch(() => undefined)
-      return run
-    },
-    settled: () => running,
-  }
+/** Delivers until the signal is aborted, and then finishes or gives up the running attempts. */
+export function deliver(
+  needs: DeliveryNeeds,
+  lifecycle: Pick<Lifecycle, 'signal' | 'log' | 'loop'>,
+): Promise<void> {
+  const run = new DeliveryLoops(needs, lifecycle).work()
+  needs.settled(run.catch(() => undefined))
+  return run
 }
 
 /** The loops of a worker, from start to stop. */
 class DeliveryLoops {
-  readonly #needs: WorkerNeeds
+  readonly #needs: DeliveryNeeds
   readonly #signal: AbortSignal
   readonly #log: Logger
   readonly #loopOf: Lifecycle['loop']
@@ -123,7 +115,7 @@ class DeliveryLoops {
   readonly #places: FairShare
 
   constructor(
-    needs: WorkerNeeds,
+    needs: DeliveryNeeds,
     { signal, log, loop }: Pick<Lifecycle, 'signal' | 'log' | 'loop'>,
   ) {
     this.#needs = needs
@@ -131,11 +123,11 @@ class DeliveryLoops {
     this.#log = log
     this.#loopOf = loop
     this.#lease = needs.random.uuid()
-    const { database, sender, schedule, outcomes, clock, random, lanesPerTenantMax } = needs
+    const { database, sender, signer, schedule, outcomes, clock, random } = needs
     this.#places = new FairShare({
       resource: RESOURCE,
       total: LANES_MAX,
-      levels: [{ name: 'tenant', max: lanesPerTenantMax }],
+      levels: [{ name: 'tenant', max: needs.lanesPerTenantMax }],
       counts: needs.shares,
     })
     const giveUpAll = () => {
@@ -146,7 +138,7 @@ class DeliveryLoops {
       database.system((tx) => releaseLanes(tx, this.#lease, lanes)),
     )
     this.#host = {
-      sender,
+      send: (outgoing, given) => sender.send(outgoing, signer, given),
       schedule,
       outcomes,
       log,
@@ -161,7 +153,7 @@ class DeliveryLoops {
       refill: (lane, isMany) => this.#refill(lane, isMany),
       retarget: async ({ webhookId }) => {
         const [found] = await database.together(null, [selectingTarget(webhookId)])
-        return this.#open(found?.rows[0] as WebhookTarget | undefined)
+        return targetOf(found?.rows[0] as WebhookTarget | undefined)
       },
       deactivate: (lane) => this.#deactivate(lane),
       cancel: (lane) => this.#cancel(lane),
@@ -281,7 +273,7 @@ class DeliveryLoops {
   /** @returns false when there is no place for the lane. */
   #run({ lane: claimed, target, due }: Claim): boolean {
     const { tenantId, webhookId } = claimed
-    const lane = new DeliveryLane(this.#host, claimed, () => this.#open(target), due)
+    const lane = new DeliveryLane(this.#host, claimed, targetOf(target), due)
     const place = this.#places.tryAcquire([tenantId], 1, {
       groups: groupsOf(claimed),
       giveUp: () => lane.giveUp(),
@@ -322,29 +314,9 @@ class DeliveryLoops {
     ])
     const rows = (due?.rows ?? []) as unknown as DueDelivery[]
     return {
-      target: await this.#open(targets?.rows[0] as WebhookTarget | undefined),
+      target: targetOf(targets?.rows[0] as WebhookTarget | undefined),
       due: rows,
       isFull: rows.length === (isMany ? DUE_MANY : DUE_FEW),
-    }
-  }
-
-  async #open(target: WebhookTarget | undefined): Promise<Target> {
-    if (target?.secret == null || !target.active) return undefined
-    if (target.paused) return PAUSED
-    const { tenantId, id, url, previousSecret } = target
-    const context = webhookSecretContext(id)
-    const { sealer, sender } = this.#needs
-    const read = async (sealed: Uint8Array) => {
-      const secret = await sealer.open(tenantId, context, sealed)
-      const { buffer, byteOffset, length } = secret
-      const keys = sender.keysOf(Buffer.from(buffer, byteOffset, length).toString('utf8'))
-      secret.fill(0)
-      return keys
-    }
-    return {
-      url,
-      secret: await read(target.secret),
-      previousSecret: previousSecret === null ? null : await read(previousSecret),
     }
   }
 
@@ -379,6 +351,13 @@ type Claim = {
   readonly lane: ClaimedLane
   readonly target: WebhookTarget | undefined
   readonly due: readonly DueDelivery[]
+}
+
+function targetOf(target: WebhookTarget | undefined): Target {
+  if (target?.secret == null || !target.active) return undefined
+  if (target.paused) return PAUSED
+  const { url, secret, previousSecret } = target
+  return { url, secret, previousSecret }
 }
 
 /** Tenants whose share is full once these lanes are claimed. */

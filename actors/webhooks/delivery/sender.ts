@@ -5,6 +5,7 @@
 import { traceIdOf, tracing } from '../../../runtime/kernel/tracing.js'
 import { readFileSync } from 'node:fs'
 import type { Dispatcher } from 'undici'
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { createDialer, type Resolver } from '../../platform/outbound-http/dialer.js'
 import type { ProxySettings } from '../../platform/outbound-http/proxy-settings.js'
@@ -18,7 +19,7 @@ import { createUpstreams, type Upstreams } from '../../platform/outbound-http/up
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import { type AttemptResult, GONE, readRetryAfter } from './retry-schedule.js'
 import type { WebhooksSettings } from './settings.js'
-import { createSigner, type SignatureHeaders, type SigningKeys } from '../signer/signing.js'
+import type { SecretOwner, SignatureHeaders, WebhookSignerProtocol } from '../signer/protocol.js'
 
 export const USER_AGENT = 'svc-webhooks/1'
 const CONNECT_TIMEOUT_MS = 5_000
@@ -49,22 +50,31 @@ export type SenderOptions = {
   readonly resolve?: Resolver | undefined
 }
 
-export type Outgoing = {
-  readonly tenantId?: string | undefined
+/** Where deliveries of a subscription go, with its sealed secrets. */
+export type DeliveryTarget = {
   readonly url: string
-  readonly secret: string | SigningKeys
+  readonly secret: Uint8Array
   /** The secret before the last rotation while both are valid, otherwise null. */
-  readonly previousSecret: string | SigningKeys | null
-  readonly deliveryId: string
-  readonly eventType: string
-  readonly body: string
+  readonly previousSecret: Uint8Array | null
 }
 
+export type Outgoing = SecretOwner &
+  DeliveryTarget & {
+    readonly deliveryId: string
+    readonly eventType: string
+    readonly body: string
+  }
+
 export interface Sender {
-  /** Never throws. Failures are part of the result. */
-  send(outgoing: Outgoing, signal: AbortSignal): Promise<AttemptResult>
-  /** The keys of a secret, for several deliveries to one receiver. */
-  keysOf(secret: string): SigningKeys
+  /**
+   * Failures of the receiver are part of the result.
+   * @throws {ActorUnavailable} when the signer is: then nothing was sent.
+   */
+  send(
+    outgoing: Outgoing,
+    signer: ActorRef<WebhookSignerProtocol>,
+    signal: AbortSignal,
+  ): Promise<AttemptResult>
   close(): Promise<void>
 }
 
@@ -84,7 +94,6 @@ export function createSender({ settings, clock, groups, resolve }: SenderOptions
   )
   const rules = { privateNetworks, nonStandardPorts: settings.nonStandardPorts }
   const timeoutMs = settings.timeout_secs * 1000
-  const signer = createSigner()
   /** Verdicts by URL. The rules never change. */
   const judged = new Map<string, TargetVerdict>()
   const judge = (url: string): TargetVerdict => {
@@ -98,7 +107,7 @@ export function createSender({ settings, clock, groups, resolve }: SenderOptions
   }
 
   return {
-    async send(outgoing, signal) {
+    async send(outgoing, signer, signal) {
       const attemptedAt = clock.now()
       const unsent = (error: string): AttemptResult => ({
         attemptedAt,
@@ -110,18 +119,21 @@ export function createSender({ settings, clock, groups, resolve }: SenderOptions
       const target = judge(outgoing.url)
       if (target.tag === 'refused') return unsent(target.fault)
       const payload = Buffer.from(outgoing.body, 'utf8')
-      const signed = signer.sign({
-        secret: outgoing.secret,
-        previousSecret: outgoing.previousSecret,
-        timestampSecs: Math.floor(attemptedAt.getTime() / 1000),
+      const { tenantId, webhookId, secret, previousSecret, deliveryId, eventType } = outgoing
+      const timestampSecs = Math.floor(attemptedAt.getTime() / 1000)
+      const signed = await signer.signDelivery({
+        tenantId,
+        webhookId,
+        secret,
+        previousSecret,
+        timestampSecs,
         maxAgeSecs: settings.max_age_secs,
-        deliveryId: outgoing.deliveryId,
-        eventType: outgoing.eventType,
+        deliveryId,
+        eventType,
         payload,
       })
       if (signed.tag === 'refused') return unsent(`unsignable_${signed.field}`)
       const startMs = clock.monotonicMs()
-      const { tenantId = '' } = outgoing
       const post = {
         tenantId,
         url: target.url,
@@ -139,7 +151,6 @@ export function createSender({ settings, clock, groups, resolve }: SenderOptions
         retryAfterSecs: readRetryAfter(retryAfter, clock.now()),
       }
     },
-    keysOf: (secret) => signer.keysOf(secret),
     close: () => upstreams.destroy(),
   }
 }

@@ -1,9 +1,10 @@
-/** Signs and sends webhooks on a dedicated thread, so that no other thread holds unsealed secrets. */
+/** Sends webhooks on a separate thread, which has a signer: an attempt asks no other thread. */
 import { defineWorker } from '../../../runtime/kernel/worker.js'
-import type { DeliveryRunner } from './delivery-loop.js'
+import { webhookSigner } from '../signer/protocol.js'
+import { deliver, type DeliveryNeeds } from './delivery-loop.js'
 
-export const deliveryWorker = defineWorker<{ readonly runner: DeliveryRunner }>({
+export const deliveryWorker = defineWorker<DeliveryNeeds>({
   name: 'deliveries',
-  asks: {},
-  run: ({ runner }, lifecycle) => runner.run(lifecycle),
+  asks: { signer: webhookSigner },
+  run: deliver,
 })

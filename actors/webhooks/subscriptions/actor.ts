@@ -6,6 +6,7 @@ import {
   recoverWebhookDeliveries,
   replayWebhookDelivery,
 } from './history.js'
+import { webhookSigner } from '../signer/protocol.js'
 import type { WebhooksNeeds } from './needs.js'
 import { type WebhooksProtocol, webhooks } from './protocol.js'
 import { rotateWebhookSecret } from './rotation.js'
@@ -20,7 +21,7 @@ import { CONCURRENT_MAX, testPlaces, type TestTools, testWebhook } from './test-
 
 export const webhooksActor = defineActor<WebhooksProtocol, WebhooksNeeds>({
   address: webhooks,
-  asks: {},
+  asks: { signer: webhookSigner },
   mailbox: { capacity: 1024, inflightMax: 2 * CONCURRENT_MAX },
   lane: {
     replaceWebhook: ({ webhookId }) => webhookId,

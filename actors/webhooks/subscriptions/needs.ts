@@ -1,5 +1,5 @@
 /** The dependencies of the webhooks actor. */
-import type { Handler } from '../../../runtime/kernel/actor.js'
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -9,12 +9,14 @@ import type { EventType } from '../../domain/events.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { Sender } from '../delivery/sender.js'
+import type { WebhookSignerProtocol } from '../signer/protocol.js'
 import type { WebhooksProtocol } from './protocol.js'
 
 export type WebhooksNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly sender: Sender
+  readonly signer: ActorRef<WebhookSignerProtocol>
   readonly clock: Clock
   readonly random: Random
   readonly shares: ShareCounts

@@ -15,12 +15,9 @@ import {
   recordAttempts,
 } from '../../../storage/webhooks/deliveries.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
-import {
-  findWebhook,
-  findWebhookSecrets,
-  webhookSecretContext,
-} from '../../../storage/webhooks/webhooks.js'
+import { findWebhook, findWebhookSecrets } from '../../../storage/webhooks/webhooks.js'
 import { envelopeOf } from '../delivery/envelope.js'
+import type { DeliveryTarget } from '../delivery/sender.js'
 import { type EventType, eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { toDelivery } from './history.js'
@@ -48,11 +45,6 @@ const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
 
 type Begun = { readonly tag: 'begun'; readonly deliveryId: string }
 type Body = { readonly eventId: string; readonly text: string; readonly now: Date }
-type Target = {
-  readonly url: string
-  readonly secret: string
-  readonly previousSecret: string | null
-}
 
 /** The needs of the actor, with the places of its test deliveries. */
 export type TestTools = WebhooksNeeds & { readonly places: FairShare }
@@ -160,17 +152,18 @@ async function find(
 }
 
 async function send(
-  { database, sender }: WebhooksNeeds,
+  { database, sender, signer }: WebhooksNeeds,
   message: TestWebhook,
-  target: Target,
+  target: DeliveryTarget,
   id: string,
   body: string,
   given: AbortSignal,
 ) {
-  const { tenantId } = message
+  const { tenantId, webhookId } = message
   // Runs to its end even if the caller disconnects, so that the outcome is stored.
   const { retryAfterSecs: _, ...attempt } = await sender.send(
-    { ...target, tenantId, deliveryId: id, eventType: TYPE, body },
+    { ...target, tenantId, webhookId, deliveryId: id, eventType: TYPE, body },
+    signer,
     given,
   )
   const status = attempt.error === null ? 'succeeded' : 'failed'
@@ -195,10 +188,10 @@ async function finished(
 }
 
 async function target(
-  { database, sealer }: WebhooksNeeds,
+  { database }: WebhooksNeeds,
   { tenantId, webhookId }: TestWebhook,
   signal: AbortSignal,
-) {
+): Promise<DeliveryTarget | undefined> {
   const found = await database.tenant(
     tenantId,
     async (tx) => ({
@@ -208,13 +201,5 @@ async function target(
     { signal },
   )
   if (found.webhook === undefined || found.secrets === undefined) return undefined
-  const { secret, previousSecret } = found.secrets
-  const context = webhookSecretContext(webhookId)
-  const open = async (sealed: Uint8Array) =>
-    Buffer.from(await sealer.open(tenantId, context, sealed)).toString('utf8')
-  return {
-    url: found.webhook.url,
-    secret: await open(secret),
-    previousSecret: previousSecret === null ? null : await open(previousSecret),
-  }
+  return { url: found.webhook.url, ...found.secrets }
 }

@@ -1,9 +1,9 @@
 /** Posts a signed delivery from the command line, as the service would send it. */
 import { request } from 'undici'
 import { USER_AGENT } from '../../../actors/webhooks/delivery/sender.js'
-import { createSigner } from '../../../actors/webhooks/signer/signing.js'
 import type { Clock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
+import { localSigner, UNSEALED } from './local-signer.js'
 
 const TIMEOUT_MS = 15_000
 const MAX_AGE_SECS = 300
@@ -20,8 +20,9 @@ export async function postSigned(
   clock: Clock,
 ): Promise<{ readonly status: number; readonly deliveryId: string }> {
   const deliveryId = systemRandom(clock).uuid()
-  const signed = createSigner().sign({
-    secret,
+  const signed = await localSigner().signDelivery({
+    ...UNSEALED,
+    secret: Buffer.from(secret, 'utf8'),
     previousSecret: null,
     timestampSecs: clock.nowSecs(),
     maxAgeSecs: MAX_AGE_SECS,

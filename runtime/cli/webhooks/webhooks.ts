@@ -4,12 +4,12 @@
  */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
-import { receive } from '../../../actors/domain/webhooks/receive.js'
 import { SECRET_BYTES_MIN } from '../../../actors/domain/webhooks/signature.js'
 import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
 import { eventDocument } from '../../../gateway/openapi/event-documents.js'
 import { type Clock, systemClock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
+import { localSigner, UNSEALED } from './local-signer.js'
 import { listen, type ListenOptions, listenOptions } from './listen.js'
 import { postSigned } from './post.js'
 import { recover, type RecoverOptions, recoverOptions } from './recover.js'
@@ -44,7 +44,7 @@ type VerifyOptions = { header: string[]; body: string; secretFile: string; now?:
 
 export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
   const { out, err, exitWith } = needs
-  const guarded = async (work: () => Promise<boolean> | boolean) => {
+  const guarded = async (work: () => Promise<boolean>) => {
     try {
       exitWith((await work()) ? 0 : EXIT_REFUSED)
     } catch (error) {
@@ -92,8 +92,8 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
     .addOption(secret())
     .option('--json', 'as JSON, as without it')
     .action((options: VerifyOptions) =>
-      guarded(() => {
-        const verdict = verify(options, needs.clock)
+      guarded(async () => {
+        const verdict = await verify(options, needs.clock)
         out(`${JSON.stringify(withTarget(verdict))}\n`)
         return verdict.tag === 'genuine'
       }),
@@ -122,7 +122,9 @@ function verify({ header, body, secretFile, now }: VerifyOptions, clock: Clock) 
   )
   const nowSecs = now === undefined ? clock.nowSecs() : Number(now)
   if (!Number.isSafeInteger(nowSecs)) throw new Error('--now must be a Unix time in seconds')
-  return receive(headers, readFileSync(body), { secrets: [secretOf(secretFile)], nowSecs })
+  const secrets = [Buffer.from(secretOf(secretFile), 'utf8')]
+  const received = { headers, body: readFileSync(body), secrets, nowSecs }
+  return localSigner().verifyDelivery({ ...UNSEALED, ...received })
 }
 
 /** A file, because every user of the machine can see command-line arguments. */

@@ -19,6 +19,7 @@ import {
   rewrapDataKey,
 } from './data-keys.js'
 import { insertRotation } from './data-key-rotations.js'
+import { ExpiringLru } from './expiring-lru.js'
 import { type Kms, KmsUnavailable } from '../kms/kms.js'
 import { masterKeyIdOf } from '../kms/master-keys.js'
 import type { Sealer } from './sealer.js'
@@ -40,7 +41,6 @@ const REPLACED_MS = 48 * 60 * 60_000
 export const KEY_LIFETIME_MS = 60 * 60_000
 /** Time within which a process notices a rotation by another process. */
 export const NEWEST_LIFETIME_MS = 60_000
-const KEYS_MAX = 4_096
 const REWRAP_BATCH = 100
 
 /** Owner of values without a tenant: the nil UUID (RFC 9562 section 5.9). */
@@ -207,72 +207,6 @@ class DataKeys {
     const key = createSecretKey(plaintext)
     plaintext.fill(0)
     return key
-  }
-}
-
-/** Uses of an entry within this time count as one, so that most uses change nothing. */
-const USE_MS = 1_000
-
-/** A bounded LRU cache with a maximum age. */
-class ExpiringLru<Value> {
-  readonly #clock: Clock
-  readonly #lifetimeMs: number
-  readonly #entries = new Map<string, { value: Value; untilMs: number; usedMs: number }>()
-  readonly #loading = new Map<string, Promise<Value>>()
-
-  constructor(clock: Clock, lifetimeMs: number) {
-    this.#clock = clock
-    this.#lifetimeMs = lifetimeMs
-  }
-
-  /** Returns an entry that is not expired, and marks it as the most recently used. */
-  peek(name: string): Value | undefined {
-    const entry = this.#entries.get(name)
-    if (entry === undefined) return undefined
-    const nowMs = this.#clock.monotonicMs()
-    if (nowMs < entry.untilMs && nowMs - entry.usedMs < USE_MS) return entry.value
-    this.#entries.delete(name)
-    if (nowMs >= entry.untilMs) return undefined
-    entry.usedMs = nowMs
-    this.#entries.set(name, entry)
-    return entry.value
-  }
-
-  async get(name: string, load: () => Promise<Value>): Promise<Value> {
-    const known = this.peek(name)
-    if (known !== undefined) return known
-    const loading = this.#loading.get(name) ?? this.#load(name, load)
-    return loading
-  }
-
-  forget(name: string): void {
-    this.#entries.delete(name)
-    this.#loading.delete(name)
-  }
-
-  #load(name: string, load: () => Promise<Value>): Promise<Value> {
-    const loading = load().then(
-      (value) => {
-        // If the entry was dropped during the load, the value may be outdated: it is used and not cached.
-        if (this.#loading.get(name) === loading) this.#keep(name, value)
-        return value
-      },
-      (error) => {
-        if (this.#loading.get(name) === loading) this.#loading.delete(name)
-        throw error
-      },
-    )
-    this.#loading.set(name, loading)
-    return loading
-  }
-
-  #keep(name: string, value: Value): void {
-    this.#loading.delete(name)
-    const nowMs = this.#clock.monotonicMs()
-    this.#entries.set(name, { value, untilMs: nowMs + this.#lifetimeMs, usedMs: nowMs })
-    if (this.#entries.size <= KEYS_MAX) return
-    const [oldest] = this.#entries.keys()
-    if (oldest !== undefined) this.#entries.delete(oldest)
   }
 }
 

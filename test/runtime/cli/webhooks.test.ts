@@ -51,6 +51,14 @@ test('the published delivery verifies, and one with another time does not', asyn
   const old = await run('verify', '--body', body, ...headers)
   t.is(old.code, 1)
   t.deepEqual(JSON.parse(old.out), { tag: 'refused', reason: 'too_old' })
+  const spaced = headers.map((line) => line.replace('X-SVC-EVENT: ', '$&two words '))
+  const lacking = await run('verify', '--body', body, ...spaced)
+  t.is(lacking.code, 1)
+  t.deepEqual(JSON.parse(lacking.out), {
+    tag: 'refused',
+    reason: 'malformed_header',
+    header: 'x-svc-event',
+  })
   const bad = await run('verify', '--body', body, '--header', 'no colon')
   t.is(bad.code, 1)
   t.regex(bad.err, /name: value/)

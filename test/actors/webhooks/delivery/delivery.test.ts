@@ -1,9 +1,9 @@
-/** When and in which order deliveries are tried, how long a receiver keeps its place, and what signs them. */
-import { createHmac, randomBytes } from 'node:crypto'
+/** When and in which order deliveries are tried, and how long a receiver keeps its place. */
 import test from 'ava'
 import * as fc from 'fast-check'
 import { DueQueue, EventOrder } from '../../../../actors/webhooks/delivery/due-queue.js'
 import { DeliveryLane, type LaneHost } from '../../../../actors/webhooks/delivery/delivery-lane.js'
+import { ActorUnavailable } from '../../../../runtime/kernel/actor.js'
 import { silentLogger } from '../../../../runtime/kernel/log.js'
 import type { DueDelivery } from '../../../../storage/webhooks/deliveries.js'
 import {
@@ -15,11 +15,12 @@ import {
   restSecs,
   slowRestSecs,
 } from '../../../../actors/webhooks/delivery/retry-schedule.js'
-import { receive } from '../../../../actors/domain/webhooks/receive.js'
-import { createSigner } from '../../../../actors/webhooks/signer/signing.js'
-import { contract } from '../../../vectors/contract.js'
 
-const TARGET = { url: 'https://receiver.example/', secret: 'x', previousSecret: null }
+const TARGET = {
+  url: 'https://receiver.example/',
+  secret: new Uint8Array(1),
+  previousSecret: null,
+}
 const CLAIMED = {
   tenantId: 't',
   webhookId: 'w',
@@ -51,23 +52,17 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
   }
   let sent = 0
   const host: LaneHost = {
-    sender: {
-      async send() {
-        sent += 1
-        await new Promise((resolve) => setImmediate(resolve))
-        nowMs += answerMs
-        return {
-          attemptedAt: new Date(0),
-          durationMs: answerMs,
-          responseStatus: 200,
-          error: null,
-          retryAfterSecs: null,
-        }
-      },
-      keysOf: () => {
-        throw new Error('not used')
-      },
-      close: async () => undefined,
+    async send() {
+      sent += 1
+      await new Promise((resolve) => setImmediate(resolve))
+      nowMs += answerMs
+      return {
+        attemptedAt: new Date(0),
+        durationMs: answerMs,
+        responseStatus: 200,
+        error: null,
+        retryAfterSecs: null,
+      }
     },
     schedule: [0],
     outcomes: { count: () => undefined },
@@ -86,7 +81,7 @@ function endless(answerMs: number, limit = Number.POSITIVE_INFINITY) {
     deactivate: async () => undefined,
     cancel: async () => undefined,
   }
-  const lane = new DeliveryLane(host, CLAIMED, async () => TARGET, [])
+  const lane = new DeliveryLane(host, CLAIMED, TARGET, [])
   return { lane, host, sent: () => sent }
 }
 
@@ -114,10 +109,30 @@ test('a slow receiver rests, for a minute at most', async (t) => {
   t.is((await once.lane.run()).heldSecs, 60)
 })
 
+test('a delivery that cannot be signed is not an attempt, and stays due', async (t) => {
+  const { host } = endless(0)
+  const recorded: unknown[] = []
+  const lane = new DeliveryLane(
+    {
+      ...host,
+      send: () =>
+        Promise.reject(new ActorUnavailable('webhook-signer', 'signDelivery', 'dependency')),
+      record: async (attempt) => void recorded.push(attempt),
+    },
+    CLAIMED,
+    TARGET,
+    [delivery('a')],
+  )
+  const { heldSecs, failures } = await lane.run()
+  t.deepEqual(recorded, [])
+  t.is(failures, 0)
+  t.is(heldSecs, 5)
+})
+
 test('created deliveries are sent without a read, and their target is read again twice a second', async (t) => {
   const order = new EventOrder()
   const { host, sent, wasRead } = receiver(order)
-  const lane = new DeliveryLane(host, CLAIMED, async () => TARGET, [delivery('a')])
+  const lane = new DeliveryLane(host, CLAIMED, TARGET, [delivery('a')])
   lane.add([delivery('b'), delivery('c'), delivery('d')], order.next())
   await lane.run()
   t.deepEqual(sent, ['a', 'b', 'c', 'd'])
@@ -128,7 +143,7 @@ test('created deliveries are sent without a read, and their target is read again
 test('a delivery that was created a second after the last read waits for another read', async (t) => {
   const order = new EventOrder()
   const { host, sent, wasRead, pass } = receiver(order)
-  const lane = new DeliveryLane(host, CLAIMED, async () => TARGET, [delivery('a')])
+  const lane = new DeliveryLane(host, CLAIMED, TARGET, [delivery('a')])
   pass(1_001)
   lane.add([delivery('b')], order.next())
   host.refill = async () => {
@@ -159,13 +174,10 @@ function receiver(order: EventOrder) {
     ...host,
     order,
     nowMs: () => nowMs,
-    sender: {
-      ...host.sender,
-      async send(outgoing, signal) {
-        sent.push(outgoing.deliveryId)
-        if (sent.length === 1) nowMs += 550
-        return host.sender.send(outgoing, signal)
-      },
+    async send(outgoing, signal) {
+      sent.push(outgoing.deliveryId)
+      if (sent.length === 1) nowMs += 550
+      return host.send(outgoing, signal)
     },
     refill: async () => {
       wasRead.push('due')
@@ -390,110 +402,3 @@ for (const [durationsMs, turnMs, rest] of [
     t.is(slowRestSecs(durationsMs, turnMs), rest)
   })
 }
-
-const NEW_SECRET = `whsec_${randomBytes(32).toString('base64')}`
-const OLD_SECRET = `whsec_${randomBytes(32).toString('base64')}`
-const outgoing = {
-  secret: NEW_SECRET,
-  previousSecret: null,
-  timestampSecs: 1_767_225_600,
-  maxAgeSecs: 300,
-  deliveryId: 'msg_1',
-  eventType: 'webhook.test',
-  payload: new Uint8Array(Buffer.from('{"a":1}')),
-}
-
-/** Verification as in the Standard Webhooks specification, independent of our code. */
-function standardVerifies(headers: Record<string, string>, body: Uint8Array, secret: string) {
-  const key = Buffer.from(secret.replace(/^whsec_/, ''), 'base64')
-  const signed = `${headers['webhook-id']}.${headers['webhook-timestamp']}.${Buffer.from(body)}`
-  const expected = createHmac('sha256', key).update(signed).digest('base64')
-  return headers['webhook-signature']!.split(' ').includes(`v1,${expected}`)
-}
-
-function headersOf(
-  changed: Partial<Omit<typeof outgoing, 'previousSecret'>> & { previousSecret?: string } = {},
-) {
-  const outcome = createSigner().sign({ ...outgoing, ...changed })
-  if (outcome.tag !== 'signed') throw new Error(outcome.field)
-  return { ...outcome.headers }
-}
-
-test('the signer computes the published signature', (t) => {
-  const { webhook } = contract
-  const headers = headersOf({
-    secret: webhook.secret,
-    timestampSecs: webhook.timestamp,
-    maxAgeSecs: webhook.max_age,
-    deliveryId: webhook.delivery_id,
-    eventType: webhook.event_type,
-    payload: new Uint8Array(Buffer.from(webhook.body)),
-  })
-  t.is(headers['x-svc-signature-256'], webhook.signature_256)
-})
-
-test('a Standard Webhooks receiver verifies a delivery with the generated secret', (t) => {
-  t.true(standardVerifies(headersOf(), outgoing.payload, NEW_SECRET))
-  t.false(standardVerifies(headersOf(), outgoing.payload, OLD_SECRET))
-})
-
-test('while two secrets overlap a Standard Webhooks receiver verifies with either', (t) => {
-  const headers = headersOf({ previousSecret: OLD_SECRET })
-  t.true(standardVerifies(headers, outgoing.payload, NEW_SECRET))
-  t.true(standardVerifies(headers, outgoing.payload, OLD_SECRET))
-})
-
-test('while two secrets overlap our suite is signed with the new one', (t) => {
-  const headers = headersOf({ previousSecret: OLD_SECRET })
-  const judge = (secret: string) =>
-    receive(headers, outgoing.payload, { secrets: [secret], nowSecs: outgoing.timestampSecs }).tag
-  t.is(judge(NEW_SECRET), 'genuine')
-  t.is(judge(OLD_SECRET), 'refused')
-})
-
-test('the key cache never exceeds its limit, and eviction changes no signature', (t) => {
-  const signer = createSigner(8)
-  const first = signer.sign(outgoing)
-  for (let at = 0; at < 100; at++) {
-    signer.sign({ ...outgoing, secret: `another-secret-of-the-house-${at}` })
-    t.true(signer.cached <= 8)
-  }
-  t.deepEqual(signer.sign(outgoing), first)
-})
-
-test('a rotation at the limit of the cache signs with both keys', (t) => {
-  const signer = createSigner(1)
-  const outcome = signer.sign({ ...outgoing, previousSecret: OLD_SECRET })
-  t.is(outcome.tag, 'signed')
-  if (outcome.tag !== 'signed') return
-  t.true(standardVerifies({ ...outcome.headers }, outgoing.payload, NEW_SECRET))
-  t.true(standardVerifies({ ...outcome.headers }, outgoing.payload, OLD_SECRET))
-})
-
-test('a delivery with any one bit of its body changed is refused', (t) => {
-  const secrets = [NEW_SECRET]
-  const body = fc.uint8Array({ minLength: 1, maxLength: 200 })
-  fc.assert(
-    fc.property(body, fc.nat(), fc.nat(7), (payload, at, bit) => {
-      const headers = headersOf({ payload })
-      const options = { secrets, nowSecs: outgoing.timestampSecs }
-      t.is(receive(headers, payload, options).tag, 'genuine')
-      const changed = Uint8Array.from(payload)
-      changed[at % changed.length]! ^= 1 << bit
-      t.is(receive(headers, changed, options).tag, 'refused')
-    }),
-  )
-})
-
-test('a receiver judges arbitrary headers without throwing', (t) => {
-  const names = Object.keys(headersOf())
-  const headers = fc.dictionary(fc.constantFrom(...names), fc.string({ unit: 'binary' }))
-  t.notThrows(() =>
-    fc.assert(
-      fc.property(headers, (changed) => {
-        const options = { secrets: [NEW_SECRET], nowSecs: outgoing.timestampSecs }
-        receive({ ...headersOf(), ...changed }, outgoing.payload, options)
-      }),
-    ),
-  )
-})
