@@ -44,7 +44,6 @@ const DISCOVER_TEXT = JSON.stringify({
   ...MODERN,
 })
 
-/** `body` is null for 202. */
 type McpAnswer = { readonly status: 200 | 202 | 400 | 404; readonly body: string | null }
 
 type McpCall = {

@@ -13,7 +13,6 @@ export type RequestOrigin = (
 ) => string
 
 type RequestOriginOptions = {
-  /** The issuer URL. */
   readonly issuer: URL
   /** `server.egress_url`. */
   readonly egress: URL

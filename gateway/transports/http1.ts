@@ -528,7 +528,6 @@ function refuse(shared: Shared, socket: Socket, fault: HeadFault, message?: Inco
   })
 }
 
-/** The parser refused bytes of a connection. */
 function refuseBytes(shared: Shared, error: ParserError, socket: Socket): void {
   const connection = connectionOf(shared, socket)
   const fault = faultOf(error, connection.hasHeadLine)

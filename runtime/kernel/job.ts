@@ -9,7 +9,6 @@ import type { Logger } from './log.js'
 import { MailboxItem } from './mailbox.js'
 import type { Span } from './tracing.js'
 
-/** Default timeout for an ask. */
 const ASK_TIMEOUT_MS = 30_000
 
 /** What a job needs of its actor. The last three members are the verdicts that end a job. */

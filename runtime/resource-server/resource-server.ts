@@ -54,7 +54,6 @@ export interface ResourceServer {
   handleNode(request: IncomingMessage, response: ServerResponse): boolean
   /** The same for the Fetch standard. Null: the request is for your code. */
   handleRequest(request: Request): Response | null
-  /** Sends a refusal. */
   sendRefusal(response: ServerResponse, refusal: Refusal): void
   refusalResponse(refusal: Refusal): Response
   /** CORS headers for your own answers to a request. Empty without `corsOrigins`. */

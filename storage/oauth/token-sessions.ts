@@ -206,7 +206,6 @@ export type TokenStatusQuery = {
   readonly organizationId: string | null
   /** The API resources of the token. Null if it is for other audiences. */
   readonly resourceIds: readonly string[] | null
-  /** The `client_id`. */
   readonly clientId: string
 }
 

@@ -18,7 +18,6 @@ export type ChargeProcessingNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly providers: PaymentProviders
-  /** Counts payments by outcome. */
   readonly countPayment: (rail: string, outcome: 'succeeded' | 'failed') => void
 }
 

@@ -97,7 +97,6 @@ export type PaymentAmount = { readonly amountMinor: number; readonly currency: s
 
 export type OrderName = {
   readonly tenantId: string
-  /** Id of the charge. */
   readonly chargeId: string
   readonly amountMinor: number
   readonly currency: string

@@ -26,7 +26,6 @@ export type ConsoleSessionsProtocol = {
     { readonly session: ConsoleSessionName },
     { readonly tag: 'action'; readonly action: ConsoleAction } | { readonly tag: 'no_action' }
   >
-  /** Ends a session. */
   end: Ask<{ readonly session: ConsoleSessionName }, { readonly tag: 'ended' }>
 }
 

@@ -51,7 +51,6 @@ export type SignInProtocol = {
   showMagicLink: Ask<{ token: string; flow: string }, ({ tag: 'page' } & LinkPage) | ExpiredLink>
   /** Signs in with the link, in the browser that requested it. */
   signInWithMagicLink: Ask<UseLink, SignedIn | ExpiredLink | OtherBrowser>
-  /** The second-factor page. */
   showSecondFactor: Ask<FlowStep, FactorPage | StepRedirect | FlowUnknown>
   /** Submits a TOTP code or a recovery code. */
   giveSecondFactor: Ask<
@@ -137,7 +136,6 @@ export type FlowStep = { readonly flow: string; readonly visitor: Visitor }
 
 /** Sign-in methods that the page offers in addition to a password. */
 export type SignInOffers = {
-  /** A passkey. */
   readonly passkey: boolean
   /** A code by mail. */
   readonly code: boolean
@@ -151,7 +149,6 @@ export type SignInOffers = {
   readonly phone: boolean
   /** A linked Ethereum account. */
   readonly ethereum: boolean
-  /** As a guest. */
   readonly guest: boolean
 }
 export type MailShown = FlowPage & { readonly offers: SignInOffers }

@@ -10,7 +10,6 @@ export type HealthProtocol = {
   healthReady: Ask<null, Healthy | NotReady>
   /** Returns the request as it arrived, to the holder of a ticket of `svc doctor`. */
   healthRequest: Ask<DescribeRequest, RequestDescribed | NotAdmitted>
-  /** The planes of the deployment. */
   listDeploymentPlanes: Ask<
     null,
     { readonly tag: 'planes'; readonly planes: readonly PlaneReport[] }

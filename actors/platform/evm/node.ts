@@ -60,7 +60,6 @@ export type LogFilter = {
 export interface ChainNode {
   call(method: string, params: readonly unknown[], answerBytesMax?: number): Promise<unknown>
   chainId(): Promise<number>
-  /** Number of the latest block. */
   latestBlock(): Promise<number>
   /** The hash of a block. Null: the node does not have the block. */
   blockHash(number: number): Promise<string | null>

@@ -53,7 +53,6 @@ test.after.always(async () => {
 const house = (api: Api) =>
   ({ running: threads.running, api, upstream: reachable.upstream }) as EgressHouse
 
-/** The samples of a metric by one label. */
 async function samples(api: Api, name: string, label: string): Promise<Record<string, number>> {
   const { body } = await api.call('GET', '/metrics', { token: METRICS_TOKEN })
   const found: Record<string, number> = {}

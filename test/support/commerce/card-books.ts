@@ -28,7 +28,6 @@ export class CardBooks {
     this.url = url
   }
 
-  /** The page of a charge. */
   pageOf(chargeId: unknown): Row {
     const page = [...this.pages.values()].find((one) => one['client_reference_id'] === chargeId)
     if (page === undefined) throw new Error('the provider has no page of this charge')

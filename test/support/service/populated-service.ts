@@ -122,7 +122,6 @@ export async function populateTenant(
   }
 }
 
-/** A group of the directory. */
 async function groupOf({ send }: Directory): Promise<string> {
   const json = { schemas: [SCIM_GROUP], displayName: 'Editors' }
   return String(expectStatus(201, await send('POST', '/Groups', json))['id'])

@@ -85,7 +85,6 @@ export type CardClientOptions = {
   /** Timeout of one call, in milliseconds. */
   readonly timeoutMs: number
   readonly connector: Connector
-  /** Counts calls by outcome. */
   readonly countCall: (outcome: 'ok' | 'refused' | 'unavailable') => void
   readonly counts?: ShareCounts | undefined
   readonly groups?: Pick<TenantGroups, 'of'> | undefined

@@ -82,7 +82,6 @@ export const RECALLS_MAX = 8
 export type Batch = {
   readonly requests: readonly PendingRequest[]
   readonly records: readonly CallRecord[]
-  /** Blocks to close. */
   readonly closing: readonly Block[]
   /** What is read is valid while the callers have this generation. */
   readonly generation: number
