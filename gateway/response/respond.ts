@@ -32,6 +32,8 @@ const COMPRESSIBLE =
   /^(?:text\/|application\/(?:[a-z.-]+\+)?json|application\/javascript|image\/svg)/
 
 const NO_STORE = 'no-store'
+/** For clients that used the Authorization header, with whichever scheme (RFC 6749 section 5.2). */
+const BASIC_CHALLENGE = { 'www-authenticate': 'Basic realm="svc", charset="UTF-8"' } as const
 /** A too long target is not repeated in full. */
 const INSTANCE_CHARS_MAX = 2_048
 
@@ -284,7 +286,9 @@ export class Responder {
     }
     context.error = error
     if (status === 401 || status === 403) context.logReason ??= context.reason ?? error
-    const said = challengeWith(headers ?? {}, description)
+    const isClient = status === 401 && error === 'invalid_client'
+    const triedHeader = isClient && context.exchange.headers.get('authorization') !== undefined
+    const said = triedHeader ? BASIC_CHALLENGE : challengeWith(headers ?? {}, description)
     const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(said)]
     this.send(context, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
   }

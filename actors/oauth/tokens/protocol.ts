@@ -230,8 +230,6 @@ export type OAuthRefused = {
   readonly error: OAuthError
   readonly description: string
   readonly reason: OAuthReason
-  /** The client used HTTP Basic, so the response challenges with it (RFC 6749 section 5.2). */
-  readonly basicTried: boolean
   /** The current poll interval, for a poll that may be repeated. */
   readonly retryIntervalSecs?: number | undefined
   /** Set if a dependency is temporarily unavailable, or a rate limit is exceeded. */

@@ -2,23 +2,17 @@
 import { isDeletedClientError } from '../../../storage/oauth/applications.js'
 import { isUuid } from '../../domain/ids.js'
 import type { OAuthReason, RefusedRequester } from '../../domain/oauth-reasons.js'
-import {
-  type ClientAuthentication,
-  type ClientAuthenticationRead,
-  triesBasic,
+import type {
+  ClientAuthentication,
+  ClientAuthenticationRead,
 } from './clients/client-authentication.js'
 import type { Client, WhyRefused } from './clients/clients.js'
 import { type OAuthForm, readForm } from './form.js'
 import type { FormFields, OAuthError, OAuthRefused } from './protocol.js'
 
 /** @param reason the check that failed: a word of `OAUTH_ERRORS` for this error. */
-export function refuse(
-  error: OAuthError,
-  description: string,
-  reason: OAuthReason,
-  basicTried = false,
-): OAuthRefused {
-  return { tag: 'oauth_refused', error, description, reason, basicTried }
+export function refuse(error: OAuthError, description: string, reason: OAuthReason): OAuthRefused {
+  return { tag: 'oauth_refused', error, description, reason }
 }
 
 /** The form, or a refusal that shows the name of a repeated parameter if it is a plain word. */
@@ -83,15 +77,7 @@ export function refuseScope(scope: string): OAuthRefused {
  * Maps the foreign-key error to `invalid_client`: the client was deleted during its request.
  * @throws any other error unchanged.
  */
-export function refuseGone(
-  error: unknown,
-  { authorization }: { readonly authorization: string | null },
-): OAuthRefused {
+export function refuseGone(error: unknown): OAuthRefused {
   if (!isDeletedClientError(error)) throw error
-  return refuse(
-    'invalid_client',
-    'client authentication failed',
-    'client_authentication_failed',
-    triesBasic(authorization),
-  )
+  return refuse('invalid_client', 'client authentication failed', 'client_authentication_failed')
 }

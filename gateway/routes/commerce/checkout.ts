@@ -260,6 +260,7 @@ export const checkoutRoutes: readonly Route[] = [
       found: reply(200, FulfillmentView, ({ charge }) => fulfillmentView(charge)),
       unauthorized: problem(401, 'unauthorized', {
         detail: 'X-Svc-Fulfillment-Secret is missing or not a valid secret.',
+        headers: { 'www-authenticate': 'X-Svc-Fulfillment-Secret realm="svc"' },
       }),
       unknown_charge: problem(404, 'not-found', {
         detail: 'The charge does not exist in this tenant.',

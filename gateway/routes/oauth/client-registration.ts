@@ -108,10 +108,19 @@ const refused = choice<MetadataRefused, MetadataRefused['error']>(({ error }) =>
     headers: { 'retry-after': '1' },
   })),
 })
-const token_refused = oauthError<TokenRefused>(401, 'invalid_token', ({ description }) => ({
-  description,
-  headers: { 'www-authenticate': 'Bearer error="invalid_token"' },
-}))
+// A challenge without a token before has no error code (RFC 6750 section 3.1).
+const token_refused = oauthError<TokenRefused>(
+  401,
+  'invalid_token',
+  ({ description, isMissing }) => ({
+    description,
+    headers: {
+      'www-authenticate': isMissing
+        ? 'Bearer realm="registration"'
+        : 'Bearer error="invalid_token"',
+    },
+  }),
+)
 
 /** RFC 7591 section 3.2.1, RFC 7592 section 3. */
 function information(

@@ -185,15 +185,7 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
   invalid_scope: oauthError(400, 'invalid_scope', describe),
   invalid_target: oauthError(400, 'invalid_target', describe),
   invalid_authorization_details: oauthError(400, 'invalid_authorization_details', describe),
-  invalid_client: oauthError(
-    401,
-    'invalid_client',
-    ({ description, basicTried }: OAuthRefused) => ({
-      description,
-      // RFC 6749 section 5.2: the scheme that the client used.
-      headers: basicTried ? { 'www-authenticate': 'Basic realm="svc", charset="UTF-8"' } : {},
-    }),
-  ),
+  invalid_client: oauthError(401, 'invalid_client', describe),
   authorization_pending: oauthError(400, 'authorization_pending', describePoll),
   slow_down: oauthError(400, 'slow_down', describePoll),
   access_denied: oauthError(400, 'access_denied', describe),

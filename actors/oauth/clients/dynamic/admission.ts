@@ -71,12 +71,12 @@ export async function admit(
     return { tag: 'admitted', tenantId, tenantSlug, bounds: { ...found.bounds, held }, tokenId }
   }
   if (tokenRequired || authorization !== null)
-    return denied('registration needs an initial access token')
+    return denied('registration needs an initial access token', authorization)
   const resolved = await tenants.resolve({ host }, context)
   if (resolved.tag !== 'resolved' || resolved.tenant.status !== 'active')
     return refused('this host does not belong to a tenant')
   const { id: tenantId, slug: tenantSlug, controlPlane } = resolved.tenant
-  if (controlPlane) return denied('on this host, registration needs an initial access token')
+  if (controlPlane) return denied('on this host, registration needs an initial access token', null)
   const bounds = { held: [], chosen: null }
   return { tag: 'admitted', tenantId, tenantSlug, bounds, tokenId: null }
 }
@@ -98,12 +98,14 @@ export async function authorizeManagement(
     token !== null &&
     row?.active === true &&
     timingSafeEqual(sha256(token), Buffer.from(row.tokenSha256))
-  if (!right) return denied('the registration access token is not valid for this client')
+  if (!right)
+    return denied('the registration access token is not valid for this client', authorization)
   return { tag: 'managed', row, token }
 }
 
-export function denied(description: string): TokenRefused {
-  return { tag: 'token_refused', description }
+/** @param authorization null: the request has no credentials. */
+export function denied(description: string, authorization: string | null = ''): TokenRefused {
+  return { tag: 'token_refused', description, isMissing: authorization === null }
 }
 
 function bearerTokenOf(authorization: string | null): string | null {

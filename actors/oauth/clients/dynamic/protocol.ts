@@ -41,7 +41,12 @@ export type MetadataRefused = {
   readonly description: string
 }
 /** No token, an unknown token or one without remaining uses (RFC 6750 section 3.1). */
-export type TokenRefused = { readonly tag: 'token_refused'; readonly description: string }
+export type TokenRefused = {
+  readonly tag: 'token_refused'
+  readonly description: string
+  /** The request has no token. */
+  readonly isMissing: boolean
+}
 
 export type ManageRegistration = {
   /** The path parameter. */

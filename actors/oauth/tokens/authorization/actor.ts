@@ -150,7 +150,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         { ...needs, clientOf: (id, context) => clientOf(needs, id, context) },
         message,
         context,
-      ).catch((error) => refuseGone(error, message)),
+      ).catch(refuseGone),
     async listConsents({ database }, { tenantId, subject }, { signal }) {
       const rows = await database.tenant(tenantId, (tx) => listConsents(tx, tenantId, subject), {
         signal,

@@ -88,10 +88,6 @@ export function identifiesClient(authorization: string | null, form: OAuthForm):
   return authorization !== null || parameters.some((name) => form.get(name) !== null)
 }
 
-export function triesBasic(authorization: string | null): boolean {
-  return authorization !== null && /^basic\b/i.test(authorization)
-}
-
 /** The client form-encodes both halves before it joins them (RFC 6749 section 2.3.1). */
 function readBasic(authorization: string): { clientId: string; secret: string } | null {
   const encoded = BASIC_CREDENTIALS.exec(authorization)?.[1]

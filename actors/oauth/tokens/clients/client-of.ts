@@ -8,11 +8,7 @@ import type { ClientQuota, OAuthRefused, ProofRefused, TokenRequest } from '../p
 import { refuse, refusedClient } from '../refusals.js'
 import type { TokenTools } from '../tools.js'
 import { readAssertion } from './client-assertion.js'
-import {
-  type ClientAuthentication,
-  readClientAuthentication,
-  triesBasic,
-} from './client-authentication.js'
+import { type ClientAuthentication, readClientAuthentication } from './client-authentication.js'
 import type { Client } from './clients.js'
 import { authenticateMetadataClient, presentedUrl } from './metadata-client.js'
 
@@ -57,10 +53,9 @@ function authenticated(
 ): Found | Promise<Found> {
   const { documented, clients, issuer, clock } = tools
   const authentication = readClientAuthentication(authorization, form)
-  const basicTried = triesBasic(authorization)
   if (authentication.method === 'refused') {
     const { error, description, reason } = authentication
-    return refuse(error, description, reason, basicTried)
+    return refuse(error, description, reason)
   }
   const assertion =
     authentication.method === 'assertion'
@@ -84,7 +79,7 @@ function authenticated(
     const fault =
       assertion !== null && 'fault' in assertion ? `, client_assertion: ${assertion.fault}` : ''
     return {
-      ...refuse('invalid_client', `${FAILED}${fault}`, 'client_authentication_failed', basicTried),
+      ...refuse('invalid_client', `${FAILED}${fault}`, 'client_authentication_failed'),
       requester: refusedClient(authentication, clients.whyRefused(authentication)),
     }
   }

@@ -43,13 +43,11 @@ export const backchannelActor = defineActor<BackchannelProtocol, BackchannelNeed
     boundHandlers<BackchannelProtocol, DeviceNeeds & CibaNeeds & InboxNeeds>(
       {
         authorizeDevice: (needs, message, context) =>
-          authorizeDevice(needs, message, context).catch((error) => refuseGone(error, message)),
+          authorizeDevice(needs, message, context).catch(refuseGone),
         showDeviceVerification,
         verifyDevice,
         authorizeBackchannel: (needs, message, context) =>
-          authorizeBackchannel(needs, message, context).catch((error) =>
-            refuseGone(error, message),
-          ),
+          authorizeBackchannel(needs, message, context).catch(refuseGone),
         listBackchannelRequests,
         approveBackchannelRequest,
         denyBackchannelRequest,

@@ -1,9 +1,6 @@
 import test from 'ava'
 import * as fc from 'fast-check'
-import {
-  readClientAuthentication,
-  triesBasic,
-} from '../../../../actors/oauth/tokens/clients/client-authentication.js'
+import { readClientAuthentication } from '../../../../actors/oauth/tokens/clients/client-authentication.js'
 import { type OAuthForm, readForm } from '../../../../actors/oauth/tokens/form.js'
 
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
@@ -77,12 +74,4 @@ test('every id and secret survives encoding into a Basic header', (t) => {
       }),
     ),
   )
-})
-
-test('only the Basic scheme counts as an attempt to use it', (t) => {
-  t.true(triesBasic('Basic x'))
-  t.true(triesBasic('basic'))
-  t.false(triesBasic('Basically no'))
-  t.false(triesBasic('Bearer x'))
-  t.false(triesBasic(null))
 })
