@@ -31,6 +31,11 @@ import { type Change, checkChain, readChanges, type Registry, registryName } fro
 
 /** Block range of one query that nodes accept. */
 const BLOCKS_MAX = 1_800
+/**
+ * Blocks before the cursor that are read again with the next ones: behind one address there may be nodes that lag, and such
+ * a node answers without the logs of blocks that it does not have.
+ */
+const READ_AGAIN = 100
 /** Ranges per round and chain. */
 const RANGES_MAX = 20
 /** Blocks that are read again after a deep reorganization. */
@@ -93,6 +98,8 @@ function reader(
   const warn = seldom(clock, log)
   /** Smaller after a failure: nodes bound the range and the size of answers. */
   let blocks = BLOCKS_MAX
+  /** Blocks up to this one are not read again: their logs are too many. */
+  let settled = 0
 
   const skipped = (token: string, block: number) =>
     log.error({ network, token, block }, 'chain monitor: logs of an agent are too large, skipped')
@@ -113,11 +120,13 @@ function reader(
       )
       if (cursor === undefined || tokens.length === 0) return
       const first = Math.min(...tokens.map(({ fromBlock }) => fromBlock))
-      const from = Math.max(cursor.block, first) + 1
-      metrics.unread.set({ network }, Math.max(0, end - from + 1))
-      if (from > end) return
+      const next = Math.max(cursor.block, first) + 1
+      metrics.unread.set({ network }, Math.max(0, end - next + 1))
+      if (next > end) return
       if (!isChecked) await checkHead(latest)
       isChecked = true
+      const again = Math.max(first, settled, next - 1 - Math.min(READ_AGAIN, blocks >> 1))
+      const from = Math.min(next, again + 1)
       const to = Math.min(end, from + blocks - 1)
       const names = tokens.map(({ token }) => token)
       try {
@@ -127,6 +136,7 @@ function reader(
         if (!(error instanceof NodeUnavailable)) throw error
         blocks = Math.max(1, (to - from + 1) >> 1)
         if (!(error instanceof LogsTooLarge)) throw error
+        settled = next - 1
       }
     }
   }
