@@ -22,7 +22,7 @@ import {
   type ConsoleSessionsProtocol,
   type ConsoleTokens,
 } from './protocol.js'
-import { domainOfEmail, soughtEmail } from '../../domain/email.js'
+import { mailDomain } from '../../domain/email.js'
 
 const TOKEN_BYTES = 32
 /** Lifetime of a session. Its browser session may end it earlier. */
@@ -92,9 +92,9 @@ export const consoleSessionsActor = defineActor<ConsoleSessionsProtocol, Console
       },
 
       async tenantOfEmail({ email }, { signal }) {
-        const sought = soughtEmail(email)
-        if (sought === undefined) return { tag: 'no_tenant' }
-        const domain = domainOfEmail(sought)
+        // The domain decides, so what stands before it may be missing.
+        const domain = mailDomain(email.slice(email.lastIndexOf('@') + 1))
+        if (domain === undefined) return { tag: 'no_tenant' }
         // The tenant is what the look-up is for, so it crosses tenants.
         const tenantId = await database.system((tx) => findTenantOfDomain(tx, domain), { signal })
         return tenantId === undefined ? { tag: 'no_tenant' } : { tag: 'tenant', tenantId }

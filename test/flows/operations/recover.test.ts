@@ -1,8 +1,9 @@
 /** `svc admin recover`: an owner who lost the password and the second factor. */
+import { domainToASCII } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
-import { signIn } from '../../support/identity/person.js'
+import { bootstrapped, signIn } from '../../support/identity/person.js'
 import { sharedMail } from '../../support/operations/letters.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sharedApi } from '../../support/service.js'
@@ -79,6 +80,21 @@ test('an owner without password and second factor gets in by a link that works o
   t.true(types.includes('admin.account.recovered'))
   t.true(types.includes('account.password.reset'))
   t.is((await person.browser.get('/auth/account')).status, 303, 'older sessions have ended')
+})
+
+test('an owner is recovered by each spelling of the address', async (t) => {
+  const made = await bootstrapped(running)
+  const letters = `bücher-${made.tenantSlug}.test`
+  const stored = `anna@${domainToASCII(letters)}`
+  const browser = openBrowser(running)
+  const invite = await browser.get(new URL(made.inviteUrl).pathname)
+  await browser.submit(invite, { name: 'Anna', email: `anna@${letters}`, password: NEW })
+  for (const email of [stored, `anna@${letters.toUpperCase()}`]) {
+    const { code, output } = await recover(t, email, '--json')
+    t.is(code, 0, output)
+    const { notified } = JSON.parse(output.slice(output.indexOf('{'))) as { notified: string[] }
+    t.deepEqual(notified, [stored])
+  }
 })
 
 test('only owners and operators are recovered', async (t) => {

@@ -42,8 +42,10 @@ test('the tenant of an address is found by its verified domain only', async (t) 
     verified_at)
     values (${made.tenantId}, gen_random_uuid(), ${domain}, 'proof', false, now(), now())`
   const asked = await browser.get('/console/sign-in?switch=1')
-  const begun = await browser.submit(asked, { workspace: `anyone@${domain}` }).gives(303)
-  t.true(begun.location?.includes(`tenant_id=${made.tenantId}`), String(begun.location))
+  for (const workspace of [`anyone@${domain}`, ` @${domain.toUpperCase()} `]) {
+    const begun = await browser.submit(asked, { workspace }).gives(303)
+    t.true(begun.location?.includes(`tenant_id=${made.tenantId}`), String(begun.location))
+  }
 })
 
 test('the sign-in of another browser is refused', async (t) => {
