@@ -45,8 +45,6 @@ export interface GatewayOptions extends FrontDoorOptions {
   readonly featureDetails?: CapabilitiesOptions['details']
   /** Max-Age of session cookies. Without it they end with the browser session. */
   readonly sessionCookieSecs?: number | undefined
-  /** Keeps the browser cookie beyond the browser session. Default: no. */
-  readonly keepsBrowserCookie?: boolean | undefined
   /** `tenant.default_tenant_slug` is set. Default: no. */
   readonly hasDefaultTenant?: boolean | undefined
   /** Event types of this deployment. Default: all. */
@@ -71,11 +69,7 @@ export function openGateway(options: GatewayOptions): Gateway {
   const files = [metricsRoute(options.metrics), ...styleRoutes, ...fontRoutes, ...scriptRoutes]
   const appOrigins = appOriginsOf(server, issuer)
   const secure = issuer.startsWith('https:')
-  const browsers = browserReader(
-    { secure, keptSecs: sessionCookieSecs, keepsBrowser: options.keepsBrowserCookie },
-    i18n,
-    random,
-  )
+  const browsers = browserReader({ secure, keptSecs: sessionCookieSecs }, i18n, random)
   // The pipeline is complete only after the routes that call it.
   const inner: { handle: HttpExchangeHandler | null } = { handle: null }
   const consoleSessions = refs.get('console-sessions') as

@@ -61,7 +61,7 @@ export const NO_BROWSER: Browser = Object.freeze({
 /** Session and browser tokens: 32 random bytes. */
 const BROWSER_TOKEN_BYTES = 32
 const TOKEN = /^[A-Za-z0-9_-]{43}$/
-/** 180 days: as long as a browser stays known to [adaptive_mfa]. */
+/** 180 days: as long as a browser stays known to an account. */
 const BROWSER_KEPT_SECS = 15_552_000
 const USER_AGENT_LENGTH_MAX = 256
 const LANGUAGES_LENGTH_MAX = 512
@@ -71,8 +71,6 @@ type CookieSettings = {
   readonly secure: boolean
   /** Max-Age of the session cookie. Null: it ends with the browser session. */
   readonly keptSecs: number | null
-  /** Keeps the browser cookie beyond the browser session, so that the browser is known again. Default: no. */
-  readonly keepsBrowser?: boolean | undefined
 }
 
 export interface BrowserReader {
@@ -101,7 +99,7 @@ const CONSOLE_COOKIES: Readonly<Record<ConsoleCookie, { name: string; maxAge?: n
 }
 
 export function browserReader(
-  { secure, keptSecs, keepsBrowser: isKept = false }: CookieSettings,
+  { secure, keptSecs }: CookieSettings,
   i18n: I18nSettings,
   random: Random,
 ): BrowserReader {
@@ -140,7 +138,7 @@ export function browserReader(
         browser,
         setCookie:
           known === null && !isForeignForm
-            ? setCookie('svc_browser', browserToken, isKept ? { maxAge: BROWSER_KEPT_SECS } : {})
+            ? setCookie('svc_browser', browserToken, { maxAge: BROWSER_KEPT_SECS })
             : null,
       }
     },

@@ -51,7 +51,6 @@ export function federatedLoginWirings({ resources, groups }: SharedNeeds): reado
         },
         verifiedDomains: domains.enabled,
         linking: settings.social.account_linking.enabled,
-        adaptiveMfa: settings.adaptive_mfa,
         cookies: settings.session_cookie,
         alwaysTwo: settings.two_factor.enabled,
       }

@@ -30,7 +30,7 @@ type GatewayParts = Pick<
 
 /** The gateway of this thread. It does not listen yet. */
 export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): Gateway {
-  const { openapi, session_cookie, adaptive_mfa } = settings
+  const { openapi, session_cookie } = settings
   const planes = planesOf(plane)
   const placed = placementsWith(settings)
   const refs = new Map<string, ActorRef<never>>(
@@ -54,7 +54,6 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
     capabilities: enabledCapabilities(settings),
     featureDetails: featureDetails(settings),
     events: eventTypesOf(settings),
-    keepsBrowserCookie: adaptive_mfa.enabled,
     hasDefaultTenant: settings.tenant.default_tenant_slug !== undefined,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,

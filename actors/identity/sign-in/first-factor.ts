@@ -63,10 +63,7 @@ export type FirstFactorLogin = {
 
 /** Opens a new session in place of the browser's old one. A second factor may still be pending. */
 export async function openSessionInFlow(
-  tools: Pick<
-    SignInTools,
-    'database' | 'clock' | 'random' | 'cookies' | 'adaptive' | 'adaptiveMfa'
-  >,
+  tools: Pick<SignInTools, 'database' | 'clock' | 'random' | 'cookies' | 'adaptive'>,
   { flow, token: flowToken, found, amr, visitor, also, proves, failures = 0 }: FirstFactorLogin,
   context: MessageContext,
 ): Promise<SignedIn> {

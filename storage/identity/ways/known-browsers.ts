@@ -2,6 +2,7 @@
 import type { Email } from '../../../actors/domain/email.js'
 import { execute, firstRow, type Transaction } from '../../platform/sql.js'
 import { removing } from '../../platform/portable/expiry.js'
+import { keysIn } from '../email-keys.js'
 
 type Familiarity = {
   readonly browserKnown: boolean
@@ -35,6 +36,24 @@ export const findFamiliarity = (
            from accounts a where a.id = $1`,
     values: [accountId, Buffer.from(browserSha256), network, since],
   })
+
+/** Whether an account of the address has signed in with the browser. The same work for an unknown address. */
+export async function isKnownBrowser(
+  tx: Transaction,
+  tenantId: string,
+  email: Email,
+  browserSha256: Uint8Array,
+  since: Date,
+): Promise<boolean> {
+  const row = await firstRow<{ known: boolean }>(tx, {
+    name: 'known_browser.of_address',
+    text: `select exists (select from accounts a join known_browsers b on b.account_id = a.id
+             where a.email_key in ${keysIn('$2', '$1')} and b.browser_sha256 = $3
+               and b.last_seen_at >= $4) as known`,
+    values: [tenantId, email, Buffer.from(browserSha256), since],
+  })
+  return row!.known
+}
 
 /** Records a complete sign-in of an account. */
 export const rememberBrowser = (

@@ -2,7 +2,8 @@
  * Brute-force limits. When the failures of a name reach the limit, the name is locked for the full time, also for the
  * correct password (docs/reference/identity.md, "Lockout").
  *
- * Names are email addresses as typed, whether or not an account exists, and accounts (second factor). In addition every
+ * Names are email addresses as typed, whether or not an account exists, and accounts (second factor). A browser in which
+ * the account has signed in has its own count beside that of the address, so strangers do not lock it. In addition every
  * network address has a quota of checks. If the coordination backend is unavailable, attempts are refused: the
  * alternative would be unlimited guessing.
  */
@@ -45,6 +46,8 @@ export type Attempt<Outcome> =
 export interface Lockout {
   /** Failed attempts of a name in its window. A success gives its attempt back. */
   used(name: string): Promise<number>
+  /** Counts a failure that was judged under another name. */
+  failed(name: string): Promise<void>
   /**
    * Judges one attempt if the limits allow it. `judge` reports success or failure; an attempt without a report is given
    * back. `failed` returns true for the failure that locks the name.
@@ -73,8 +76,19 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
     return Math.max(1, Number(decoder.decode(lock)) - clock.nowSecs())
   }
 
+  async function lock(name: string): Promise<void> {
+    const ends = String(clock.nowSecs() + windowSecs)
+    await counts.put(`lockout:locked:${name}`, encoder.encode(ends), windowSecs)
+  }
+
   return {
     used: async (name) => (await counts.take(`lockout:name:${name}`, ofName, 0)).used,
+
+    async failed(name) {
+      await counts.take(`lockout:name:${name}`, ofName)
+      const { allowed, used } = await counts.take(`lockout:name:${name}:failed`, ofName)
+      if (!allowed || used >= limit) await lock(name)
+    },
 
     async attempt(attempted, judge) {
       const { name, everywhere, address, signal } = attempted
@@ -98,8 +112,7 @@ export function lockout(counts: LockoutCounts, settings: LockoutSettings, clock:
             async failed() {
               isFailure = true
               if (!(await attempt.failed())) return false
-              const ends = String(clock.nowSecs() + windowSecs)
-              await counts.put(`lockout:locked:${name}`, encoder.encode(ends), windowSecs)
+              await lock(name)
               return true
             },
           }),

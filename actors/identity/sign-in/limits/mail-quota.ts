@@ -17,8 +17,11 @@ export type MailQuotaVerdict =
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 
 export interface MailQuota {
-  /** @throws CoordinationUnavailable when it cannot be counted. */
-  ask(name: string, address: string): Promise<MailQuotaVerdict>
+  /**
+   * @param own another name that counts when strangers have used up the first. Null: none.
+   * @throws CoordinationUnavailable when it cannot be counted.
+   */
+  ask(name: string, address: string, own?: () => Promise<string | null>): Promise<MailQuotaVerdict>
 }
 
 export function mailQuota(counts: LockoutCounts, settings: MailQuotaSettings): MailQuota {
@@ -26,10 +29,12 @@ export function mailQuota(counts: LockoutCounts, settings: MailQuotaSettings): M
   const ofName = { limit: settings.requests_per_name_max, windowSecs }
   const ofAddress = { limit: settings.requests_per_address_max, windowSecs }
   return {
-    async ask(name, address) {
+    async ask(name, address, ownOf) {
       const here = await counts.take(`mail:address:${quotaAddress(address)}`, ofAddress)
       if (!here.allowed) return { tag: 'locked', retryAfterSecs: here.resetSecs }
-      const taken = await counts.take(`mail:name:${name}`, ofName)
+      let taken = await counts.take(`mail:name:${name}`, ofName)
+      const own = taken.allowed ? null : await ownOf?.()
+      if (own != null) taken = await counts.take(`mail:name:${own}`, ofName)
       if (!taken.allowed) return { tag: 'locked', retryAfterSecs: taken.resetSecs }
       return { tag: 'open' }
     },

@@ -10,12 +10,13 @@ export function formFault(
   shown: ForgotShown,
   { captcha, visitor: { address } }: Pick<RequestReset, 'captcha' | 'visitor'>,
   name: string,
+  own?: () => Promise<string | null>,
 ): Promise<(ForgotShown & (CaptchaWanted | Locked)) | CaptchaAway | Busy | null> {
   return orBusy(async () => {
     const judged = await gate.judge(captcha, address)
     if (judged.tag === 'captcha') return { ...shown, ...judged }
     if (judged.tag !== 'open') return judged
-    const allowed = await quota.ask(name, address)
+    const allowed = await quota.ask(name, address, own)
     return allowed.tag === 'locked' ? { ...shown, ...allowed } : null
   })
 }

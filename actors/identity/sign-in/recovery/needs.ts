@@ -18,7 +18,6 @@ export type PasswordRecoveryNeeds = Pick<
   | 'random'
   | 'settings'
   | 'cookies'
-  | 'adaptiveMfa'
   | 'tenants'
   | 'alwaysTwo'
 > & {

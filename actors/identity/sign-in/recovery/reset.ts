@@ -7,6 +7,7 @@ import { findSignIn } from '../../../../storage/identity/sign-ins.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { soughtEmail } from '../../../domain/email.js'
 import { expiredLink, linkPage, readLink } from '../expired-link.js'
+import { knownBrowserName, rememberVisit } from '../second-factors/risk.js'
 import { beginAccountFlow, flowPage, progressIn } from '../flow/progress.js'
 import { sendWithTicket } from '../../../platform/mail/with-ticket.js'
 import { choosePassword, replacedNotice } from './choose-password.js'
@@ -67,7 +68,8 @@ export const requestPasswordReset: PasswordRecoveryHandler<'requestPasswordReset
   const page = flowPage(flowToken, flow)
   const shown: ForgotShown = { ...page, email: typed, captcha: gate.widget() }
   if (email === undefined) return { tag: 'invalid_email', ...shown }
-  const fault = await formFault(tools, shown, message, `${tenantId}:${email.toLowerCase()}`)
+  const own = () => knownBrowserName(tools, tenantId, email, visitor, context)
+  const fault = await formFault(tools, shown, message, `${tenantId}:${email.toLowerCase()}`, own)
   if (fault !== null) return fault
   const found = await database.system((tx) => findSignIn(tx, tenantId, email), context)
   const now = clock.now()
@@ -103,10 +105,11 @@ export const showPasswordReset: PasswordRecoveryHandler<'showPasswordReset'> = (
 
 export const resetPassword: PasswordRecoveryHandler<'resetPassword'> = async (
   tools,
-  { token, password, languages, visitor: { address } },
+  { token, password, languages, visitor },
   context,
 ) => {
   const { database, clock, passwords } = tools
+  const { address } = visitor
   const link = await readLink(tools, PURPOSE, token, context)
   if (link.tag === 'gone') return link
   const { tenant, ticket } = link
@@ -139,6 +142,8 @@ export const resetPassword: PasswordRecoveryHandler<'resetPassword'> = async (
     }
     const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
     await replacePassword(tx, tools, { ...ended, phc, notice }, context, now)
+    // Guesses of others do not lock this browser out.
+    await rememberVisit(tx, accountId, visitor, now)
     const done = { ...where, requestId: context.requestId }
     const type = 'account.password.reset'
     appendAudit(tx, [personAuditRecord(tools.random, { ...done, type }, now)])

@@ -10,6 +10,7 @@ import type { Random } from '../../../../runtime/kernel/random.js'
 import { insertCodeTicket, spendCode } from '../../../../storage/identity/ways/code-tickets.js'
 import {
   findFamiliarity,
+  isKnownBrowser,
   rememberBrowser,
 } from '../../../../storage/identity/ways/known-browsers.js'
 import { CoordinationUnavailable } from '../../../../storage/platform/coordination/port.js'
@@ -92,10 +93,9 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
 
     async judge(tx, accountId, visit, failures, now) {
       if (!enabled) return NO_RISK
-      const since = new Date(now.getTime() - KNOWN_DAYS * DAY_MS)
       const network = networkOf(visit.address)
       const browser = sha256(visit.browserId)
-      const known = await findFamiliarity(tx, accountId, browser, network, since)
+      const known = await findFamiliarity(tx, accountId, browser, network, knownSince(now))
       if (known === undefined) return NO_RISK
       const reasons: RiskReason[] = []
       // Everything is new at the first sign-in of an account.
@@ -107,7 +107,7 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
       return { reasons, isConfirmable: known.emailVerified }
     },
 
-    remember: (tx, accountId, visit, now) => rememberVisit(tx, settings, accountId, visit, now),
+    remember: rememberVisit,
 
     async send({ flow, accountId, email, token, visitor }, context) {
       const { tenantId, tenantName, tenantSettings, uiLocales } = flow
@@ -164,17 +164,36 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
   }
 }
 
-/** Records a complete sign-in, if sign-ins are judged: its browser and network are known from now on. */
-export async function rememberVisit(
+/** Records a complete sign-in: its browser and network are known from now on. */
+export const rememberVisit = (
   tx: Transaction,
-  { enabled }: Pick<AdaptiveMfaSettings, 'enabled'>,
   accountId: string,
   { browserId, address }: Visit,
   now: Date,
-): Promise<void> {
-  if (!enabled) return
-  await rememberBrowser(tx, accountId, sha256(browserId), networkOf(address), now)
+): Promise<void> => rememberBrowser(tx, accountId, sha256(browserId), networkOf(address), now)
+
+/** What the attempts of a browser for an address are counted by, where strangers have used up what they share. */
+export const browserName = (email: string, { browserId }: Pick<Visit, 'browserId'>): string =>
+  `${email.toLowerCase()}:${Buffer.from(sha256(browserId)).toString('base64url')}`
+
+/** `browserName`. Null unless the account of the address signed in with the browser before. */
+export async function knownBrowserName(
+  { database, clock }: Pick<AdaptiveMfaNeeds, 'database' | 'clock'>,
+  tenantId: string,
+  email: Email,
+  visit: Pick<Visit, 'browserId'>,
+  context: MessageContext,
+): Promise<string | null> {
+  const browser = sha256(visit.browserId)
+  const since = knownSince(clock.now())
+  const isKnown = await database.system(
+    (tx) => isKnownBrowser(tx, tenantId, email, browser, since),
+    context,
+  )
+  return isKnown ? browserName(email, visit) : null
 }
+
+const knownSince = (now: Date) => new Date(now.getTime() - KNOWN_DAYS * DAY_MS)
 
 /** The network of an address: the /24 of IPv4, the /48 of IPv6. */
 export function networkOf(address: string): string {

@@ -49,7 +49,7 @@ export type Elsewhere = {
  */
 export async function openSession(
   tx: Transaction,
-  { random, cookies, adaptiveMfa }: Pick<SignInNeeds, 'random' | 'cookies' | 'adaptiveMfa'>,
+  { random, cookies }: Pick<SignInNeeds, 'random' | 'cookies'>,
   newSession: OpenSession,
   visitor: Visitor,
   now: Date,
@@ -79,14 +79,14 @@ export async function openSession(
   })
   // A confined session may be open in a browser that the person has never used.
   const isOwn = elsewhere?.confined !== true
-  if (!pending && isOwn) await rememberVisit(tx, adaptiveMfa, accountId, visitor, now)
+  if (!pending && isOwn) await rememberVisit(tx, accountId, visitor, now)
   return { id, token }
 }
 
 /** Opens the session of a person who has just chosen a password, and appends its event. @returns the new token. */
 export async function openFirstSession(
   tx: Transaction,
-  tools: Pick<SignInNeeds, 'random' | 'cookies' | 'adaptiveMfa'>,
+  tools: Pick<SignInNeeds, 'random' | 'cookies'>,
   person: Pick<OpenSession, 'tenantId' | 'tenantSettings' | 'accountId'> & { readonly sub: string },
   visitor: Visitor,
   { requestId }: MessageContext,

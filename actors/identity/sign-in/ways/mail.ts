@@ -19,6 +19,7 @@ import { newUserCode, readUserCode, showUserCode } from '../../../domain/user-co
 import { sendWithTicket } from '../../../platform/mail/with-ticket.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import { expiredLink, readExpiredLink, readLink } from '../expired-link.js'
+import { knownBrowserName } from '../second-factors/risk.js'
 import {
   firstFactorPage,
   flowPage,
@@ -55,7 +56,8 @@ export const requestSignInMail: SignInHandler<'requestSignInMail'> = async (
   const shown = await loginShown(tools, progress, typed, context)
   if (email === undefined) return { tag: 'invalid_email', ...shown }
   const name = `${tenantId}:${email.toLowerCase()}`
-  const quota = await orBusy(() => mailQuota.ask(name, visitor.address))
+  const own = () => knownBrowserName(tools, tenantId, email, visitor, context)
+  const quota = await orBusy(() => mailQuota.ask(name, visitor.address, own))
   if (quota.tag === 'busy') return quota
   if (quota.tag === 'locked') return { ...shown, ...quota }
   const found = await database.system((tx) => findSignIn(tx, tenantId, email), context)

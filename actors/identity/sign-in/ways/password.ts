@@ -9,6 +9,7 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import { beginAccountFlow, isForAnyone, isOtherUser, loginShown } from '../flow/progress.js'
 import { needsFirstFactor, onward, type Progress, progressIn } from '../flow/progress.js'
 import { orBusy } from '../limits/lockout.js'
+import { browserName, knownBrowserName } from '../second-factors/risk.js'
 import {
   attemptFirstFactor,
   type FirstFactorLogin,
@@ -60,7 +61,8 @@ async function attemptPassword(
   const { lockout, gate } = tools
   const { tenantId } = progress.flow
   const { address } = visitor
-  const key = (soughtEmail(shown.email) ?? shown.email).toLowerCase()
+  const email = soughtEmail(shown.email)
+  const key = (email ?? shown.email).toLowerCase()
   const everywhere = `login:${key}`
   const name = `login:${tenantId}:${key}`
   if (await gate.isDue(await lockout.used(name), address)) {
@@ -68,13 +70,23 @@ async function attemptPassword(
     if (judged.tag === 'captcha') return { ...shown, ...judged, captcha: gate.widget() }
     if (judged.tag !== 'open') return judged
   }
-  const attempt = { tenantId, factor: 'password', name, everywhere, address } as const
-  const judged = await attemptFirstFactor(
-    tools,
-    attempt,
-    () => judgePassword(tools, { password, name, email: shown.email, visitor }, progress, context),
-    context,
-  )
+  const tried = (counted: string, all?: string) =>
+    attemptFirstFactor(
+      tools,
+      { tenantId, factor: 'password', name: counted, everywhere: all, address },
+      () => {
+        const typed = { password, name: counted, email: shown.email, visitor }
+        return judgePassword(tools, typed, progress, context)
+      },
+      context,
+    )
+  let judged = await tried(name, everywhere)
+  if (judged.tag === 'wrong') await lockout.failed(`login:${browserName(key, visitor)}`)
+  if (judged.tag === 'locked' && email !== undefined) {
+    // Strangers cannot lock a browser of the person.
+    const own = await knownBrowserName(tools, tenantId, email, visitor, context)
+    if (own !== null) judged = await tried(`login:${own}`)
+  }
   if (judged.tag === 'busy') return judged
   if (judged.tag === 'locked') return { ...shown, ...judged }
   if (judged.tag === 'wrong') {

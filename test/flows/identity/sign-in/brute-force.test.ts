@@ -4,7 +4,12 @@
  */
 import test from 'ava'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
-import { bootstrapped, type Workspace } from '../../../support/identity/person.js'
+import {
+  bootstrapped,
+  SESSION_COOKIE,
+  signIn,
+  type Workspace,
+} from '../../../support/identity/person.js'
 import { testService, type TestService } from '../../../support/service.js'
 
 const GUESSES = 4
@@ -131,3 +136,27 @@ test.serial(
     t.is(await at(5, `other.${email}`), 200)
   },
 )
+
+test.serial('strangers do not lock a browser out in which the person signed in', async (t) => {
+  const { browser: strangers, page, workspace } = await signInPage(slow)
+  const { email, password, tenantSlug } = workspace
+  const own = openBrowser(slow)
+  t.is((await signIn(own, workspace)).status, 303)
+  const guess = (browser: TestBrowser, form: Page, typed?: string) =>
+    attempt(browser, form, email, typed).then(({ status }) => status)
+  for (let n = 0; n < GUESSES; n += 1) t.is(await guess(strangers, page), 200)
+  t.is(await guess(strangers, page, password), 429)
+  t.is(await guess(strangers, page), 429)
+
+  own.cookies.delete(SESSION_COOKIE)
+  const path = `/auth/login?tenant_slug=${tenantSlug}`
+  const form = await own.get(path)
+  t.is(await guess(own, form), 200, 'a mistyped password is judged')
+  t.is(await guess(own, form, password), 303)
+  t.is(await guess(strangers, page, password), 429, 'they are still locked')
+
+  own.cookies.delete(SESSION_COOKIE)
+  const again = await own.get(path)
+  for (let n = 0; n < GUESSES; n += 1) t.is(await guess(own, again), 200)
+  t.is(await guess(own, again, password), 429, 'its own guesses are limited too')
+})

@@ -179,6 +179,10 @@ test.serial('a password reset works once, and ends every session', async (t) => 
   )
   t.is(racers.filter(({ status }) => status === 200).length, 1)
   t.is(racers.filter(({ status }) => status === 410).length, 9)
+  const [known] = await sql<{ n: number }>(at.database)`
+    select count(*)::int as n from known_browsers b join accounts a on a.id = b.account_id
+    where a.email = ${at.ada}`
+  t.is(known?.n, 2, 'guesses of others do not lock the browser of the reset')
   const winner = racers.findIndex(({ status }) => status === 200)
   t.is((await signedIn.get('/auth/account')).status, 303, 'signed out')
   t.is((await at.enter(at.browser(), OLD)).status, 200, 'the old one is wrong')

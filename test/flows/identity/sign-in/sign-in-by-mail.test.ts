@@ -6,7 +6,7 @@ import { sql } from '../../../support/storage/sql.js'
 import { mailDomain } from '../../../support/identity/addresses.js'
 import { codeIn, type Letters, pathIn, sharedMail } from '../../../support/operations/letters.js'
 import { sharedService, type TestService } from '../../../support/service.js'
-import { bootstrapped } from '../../../support/identity/person.js'
+import { bootstrapped, SESSION_COOKIE } from '../../../support/identity/person.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
 
 const PASSWORD = 'a password of the harbour master'
@@ -176,6 +176,29 @@ test.serial('mail is limited per address, known or not', async (t) => {
     const statuses = []
     for (let n = 0; n < 6; n += 1) statuses.push((await askForMail(browser, page, email)).status)
     t.deepEqual(statuses, [303, 303, 303, 303, 303, 429])
+  }
+})
+
+test.serial('strangers do not use up the mail that a browser of the person requests', async (t) => {
+  const at = await harbour(t)
+  await at.person(at.ada)
+  const own = at.browser()
+  const page = await loginPage(own, at.slug)
+  t.is((await own.submit(page, { email: at.ada, password: PASSWORD })).status, 303)
+  own.cookies.delete(SESSION_COOKIE)
+  const stranger = at.browser()
+  const theirs = await loginPage(stranger, at.slug)
+  for (let n = 0; n < 5; n += 1)
+    await askForMail(stranger, theirs, at.ada).then(({ status }) => t.is(status, 303))
+  const again = await loginPage(own, at.slug)
+  for (const [browser, shown, mailed, forgotten] of [
+    [stranger, theirs, 429, 429],
+    [own, again, 303, 200],
+  ] as const) {
+    t.is((await askForMail(browser, shown, at.ada)).status, mailed)
+    const flow = shown.forms[0]!.fields['flow']
+    const forgot = await browser.get(`/auth/password/forgot?flow=${flow}`)
+    t.is((await browser.submit(forgot, { email: at.ada })).status, forgotten)
   }
 })
 

@@ -4,7 +4,6 @@ import type { Clock } from '../../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../../../storage/platform/sql.js'
-import type { AdaptiveMfaSettings } from '../../second-factors/settings.js'
 import type { BrowserSessionsProtocol } from '../../sessions/protocol.js'
 import type { TenantsProtocol } from '../../../users/tenants/protocol.js'
 import type { CallbackRelay } from './callback-relay.js'
@@ -30,7 +29,6 @@ export type FederatedLoginNeeds = {
   readonly verifiedDomains: boolean
   /** `social.account_linking.enabled`. */
   readonly linking: boolean
-  readonly adaptiveMfa: AdaptiveMfaSettings
   readonly cookies: { readonly idle_secs: number; readonly absolute_secs: number }
   /** `two_factor.enabled`. */
   readonly alwaysTwo: boolean
