@@ -40,9 +40,10 @@ const ADDRESS =
 /** The form in which a name is stored, or null if it may not be one. */
 export function chosenName(text: string): string | null {
   const name = text.normalize('NFC').trim()
+  const seen = name.replaceAll(/\p{Default_Ignorable_Code_Point}/gu, '').trim()
   // The compatible form of full-width characters looks the same.
-  const isAddress = ADDRESS.test(name) || ADDRESS.test(name.normalize('NFKC'))
-  return CHOSEN_NAME.test(name) && !isAddress ? name : null
+  const isAddress = ADDRESS.test(seen) || ADDRESS.test(seen.normalize('NFKC'))
+  return CHOSEN_NAME.test(name) && seen !== '' && !isAddress ? name : null
 }
 
 /**

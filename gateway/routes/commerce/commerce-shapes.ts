@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { Charge, PaymentLink } from '../../../actors/commerce/payments/protocol.js'
 import { AMOUNT_MINOR_MAX } from '../../../actors/domain/commerce/currencies.js'
+import { SHOWN_TEXT } from '../../../actors/domain/shown-names.js'
 import { idText } from '../../request/ids.js'
 import { presenter } from '../../response/presenter.js'
 import type { ReplyContext } from '../../response/replies.js'
@@ -37,7 +38,7 @@ const LinkTerms = z
   .meta({ id: 'PaymentLinkX402', description: 'Makes the link payable by x402.' })
 
 export const CreateProductBody = z
-  .object({ name: z.string().trim().min(1).max(200) })
+  .object({ name: z.string().trim().min(1).max(200).regex(SHOWN_TEXT) })
   .meta({ id: 'CreateProduct' })
 export const CreatePriceBody = z
   .object({

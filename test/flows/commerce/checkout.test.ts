@@ -82,6 +82,8 @@ test('metadata that would lose information is a 400 with a pointer', async (t) =
   t.deepEqual((await shop.charge(kept['charge_id']))['metadata'], metadata)
   const { status, body } = await api.post('/api/v1/commerce/products', token, { name: 'T\0ea' })
   t.deepEqual([status, errorsOf(body)], [400, '#/name'])
+  const turned = await api.post('/api/v1/commerce/products', token, { name: 'T\u202eea' })
+  t.deepEqual([turned.status, errorsOf(turned.body)], [400, '#/name'])
 })
 
 test('commerce:read does not allow changes, other scopes allow nothing', async (t) => {

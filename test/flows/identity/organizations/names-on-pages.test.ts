@@ -114,6 +114,11 @@ const REFUSED = [
   'A\u061cb',
   'A\u2066b',
   'A\nb',
+  'bit\u200b.ly/abc',
+  'w\u2060ww.evil.example',
+  '\u200b',
+  '\u00ad',
+  '\u3164',
   '',
   '   ',
   'x'.repeat(121),
@@ -125,6 +130,8 @@ const ACCEPTED = [
   'Ltd. & Co.',
   '1.5/2',
   '株式会社',
+  '👩\u200d🚀 crew',
+  'می\u200cخواهم',
   '🧭'.repeat(120),
 ]
 
