@@ -38,7 +38,10 @@ const shared = {
   tags: ['First steps'],
   exposure: 'internal',
   security: { scheme: 'anonymous' },
+  // A reader who follows a wrong link gets a page.
+  errors: 'page',
 } as const
+const NOT_FOUND = { status: 404, contentType: 'text/html', schema: null } as const
 
 /** Empty if the documentation is not installed. */
 export function docsRoutes(): readonly Route[] {
@@ -106,7 +109,7 @@ export function docsRoutes(): readonly Route[] {
       operationId: `getDocsPage${depth + 1}`,
       summary: 'A page of the documentation',
       params: z.object(Object.fromEntries(names.map((name) => [name, part]))),
-      responses: [{ status: 200, contentType: 'text/html', schema: null }, ...unknown.docs],
+      responses: [{ status: 200, contentType: 'text/html', schema: null }, NOT_FOUND],
       answer: ({ params }) => {
         const given = params as Readonly<Record<string, string>>
         return pageAt(`${DOCS}/${names.map((name) => given[name]).join('/')}`)
@@ -154,7 +157,7 @@ const styleRoute = ownRoute({
   operationId: 'readDocsStyle',
   summary: 'The stylesheet of the documentation',
   params: z.object({ digest: z.string().max(64) }),
-  responses: [{ status: 200, contentType: 'text/css', schema: null }, ...unknown.docs],
+  responses: [{ status: 200, contentType: 'text/css', schema: null }, NOT_FOUND],
   answer: ({ params }) =>
     (params as { readonly digest: string }).digest === STYLE_DIGEST
       ? {
@@ -181,7 +184,7 @@ const pictureRoute = ownRoute({
   operationId: 'readDocsPicture',
   summary: 'A picture of the documentation',
   params: z.object({ name: z.string().regex(/^[a-z0-9-]{1,80}\.(?:png|svg)$/) }),
-  responses: [{ status: 200, contentType: 'image/png', schema: null }, ...unknown.docs],
+  responses: [{ status: 200, contentType: 'image/png', schema: null }, NOT_FOUND],
   answer: ({ params }) => {
     const { name } = params as { readonly name: string }
     // The pattern of the name has no slash, so a path cannot leave the folder.

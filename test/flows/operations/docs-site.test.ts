@@ -54,6 +54,8 @@ test('pictures and stylesheets of a page are served, and nothing else of the fol
     '/docs/reference/..%2F..%2Fpackage.json',
   ])
     t.not((await get(path)).status, 200, path)
+  const unknown = await get('/docs/guides/none')
+  t.deepEqual([unknown.status, unknown.type], [404, 'text/html; charset=utf-8'])
 })
 
 test('the search finds sections by their words, and shows what was asked as text', async (t) => {
