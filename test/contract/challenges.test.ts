@@ -20,7 +20,7 @@ const OF_CLIENT = new Set([
 
 const basic = (text: string) => `Basic ${Buffer.from(text).toString('base64')}`
 const HEADERS: readonly (string | null)[] = [null, 'Bearer x.y.z', basic('a:b'), 'Negotiate x']
-/** Of clients of every kind. */
+/** What clients of every kind send. */
 const CLIENTS: readonly string[] = [
   basic(`${UNKNOWN_ID}:`),
   basic(`${encodeURIComponent('https://app.example/client.json')}:secret`),

@@ -81,7 +81,7 @@ test(`${CHANGES} changes are one event each, in order, in ${KILLS} kills`, async
     return rows.map(({ uri }) => uri)
   }
   while (!(await told()).includes(sent.at(-1)!)) await sleep(READ_EVERY_MS)
-  // What is told twice would be told by the next readings.
+  // The next readings would send what is sent twice.
   await registries.mine(1)
   await sleep(5 * READ_EVERY_MS)
   t.is(kills, KILLS)

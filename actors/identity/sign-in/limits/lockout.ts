@@ -3,7 +3,7 @@
  * correct password (docs/reference/identity.md, "Lockout").
  *
  * Names are email addresses as typed, whether or not an account exists, and accounts (second factor). A browser in which
- * the account has signed in has its own count beside that of the address, so strangers do not lock it. In addition every
+ * the account has signed in has its own count next to the address, so strangers do not lock it. In addition every
  * network address has a quota of checks. If the coordination backend is unavailable, attempts are refused: the
  * alternative would be unlimited guessing.
  */
