@@ -199,18 +199,13 @@ export function recordingAttempts(attempts: readonly AttemptRecord[]): Statement
   }
 }
 
-/** Cancels all pending deliveries of a subscription. @returns how many. */
-export const cancelDeliveries = (
-  tx: Transaction,
-  tenantId: string,
-  webhookId: string,
-  error: string,
-) =>
+/** Cancels all pending deliveries of a subscription that is inactive or gone. @returns how many. */
+export const cancelDeliveries = (tx: Transaction, tenantId: string, webhookId: string) =>
   changedRows(tx, {
     name: 'delivery.cancel',
     text: `update webhook_deliveries set status = 'failed', error = $3, next_attempt_at = null
            where tenant_id = $1 and webhook_id = $2 and next_attempt_at is not null`,
-    values: [tenantId, webhookId, error],
+    values: [tenantId, webhookId, 'subscription_inactive'],
   })
 
 export const findDelivery = (tx: Transaction, tenantId: string, webhookId: string, id: string) =>

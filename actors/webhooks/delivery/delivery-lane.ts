@@ -12,7 +12,6 @@ import type { ClaimedLane, LaneRelease } from '../../../storage/webhooks/deliver
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { DueQueue, type EventOrder } from './due-queue.js'
 import {
-  type AttemptResult,
   CIRCUIT_FAILURES,
   GONE,
   isAlive,
@@ -21,7 +20,7 @@ import {
   slowRestSecs,
 } from './retry-schedule.js'
 import type { DeliveryOutcomes } from './metrics.js'
-import type { DeliveryTarget, Outgoing } from './sender.js'
+import type { AttemptResult, DeliveryTarget, Outgoing } from './protocol.js'
 
 /** Concurrent attempts at one receiver. */
 export const ATTEMPTS_AT_ONCE = 4
@@ -46,7 +45,6 @@ const ERROR_REST_SECS = 5
  */
 const TARGET_MS_MAX = 500
 
-export const INACTIVE = 'subscription_inactive'
 export const PAUSED = 'paused'
 
 /**

@@ -48,10 +48,10 @@ import { claimable, groupsOf } from '../../platform/tenant-groups.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { EventOrder } from './due-queue.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
-import { INACTIVE, DeliveryLane, type LaneHost, PAUSED, type Target } from './delivery-lane.js'
+import { DeliveryLane, type LaneHost, PAUSED, type Target } from './delivery-lane.js'
 import type { DeliveryOutcomes } from './metrics.js'
 import type { WebhookSignerProtocol } from '../signer/protocol.js'
-import type { Sender } from './sender.js'
+import type { Sender } from './protocol.js'
 
 /**
  * Delivery lanes served concurrently. A lane holds its place for one turn (delivery-lane.ts), and rests when
@@ -324,7 +324,7 @@ class DeliveryLoops {
     const { database, clock, outcomes } = this.#needs
     const cancelled = await database.tenant(tenantId, async (tx) => {
       await deactivateWebhook(tx, tenantId, webhookId, clock.now())
-      return cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+      return cancelDeliveries(tx, tenantId, webhookId)
     })
     outcomes.count('cancelled', cancelled)
     this.#log.warn({ tenantId, webhookId, cancelled }, 'webhooks: subscription deactivated')
@@ -332,7 +332,7 @@ class DeliveryLoops {
 
   async #cancel({ tenantId, webhookId }: ClaimedLane): Promise<void> {
     const cancelled = await this.#needs.database.tenant(tenantId, (tx) =>
-      cancelDeliveries(tx, tenantId, webhookId, INACTIVE),
+      cancelDeliveries(tx, tenantId, webhookId),
     )
     this.#needs.outcomes.count('cancelled', cancelled)
   }

@@ -12,7 +12,7 @@ import type { LaneKey } from '../../../storage/webhooks/delivery-lanes.js'
 import { activeWebhooks } from '../../../storage/webhooks/webhooks.js'
 import { matchesEvent } from '../../domain/event-filters.js'
 import { EVENT_TYPES } from '../../domain/events.js'
-import { envelopeOf } from './envelope.js'
+import { envelopeOf } from '../../domain/webhooks/envelope.js'
 
 export const FAN_OUT_BATCH = 500
 const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)

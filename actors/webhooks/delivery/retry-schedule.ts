@@ -2,18 +2,7 @@
  * Decides what follows an attempt: success, another attempt, or the end
  * (docs/reference/webhooks.md, Retry schedule).
  */
-
-/** The result of one attempt. */
-export type AttemptResult = {
-  readonly attemptedAt: Date
-  readonly durationMs: number
-  /** Null when there was no response. */
-  readonly responseStatus: number | null
-  /** Null after success. One of our error codes, not text of the receiver. */
-  readonly error: string | null
-  /** Retry-After of the receiver in seconds. Null when absent. */
-  readonly retryAfterSecs: number | null
-}
+import type { AttemptResult } from './protocol.js'
 
 export type Verdict =
   | { readonly status: 'succeeded'; readonly waitSecs: null }

@@ -5,7 +5,6 @@
 import { traceIdOf, tracing } from '../../../runtime/kernel/tracing.js'
 import { readFileSync } from 'node:fs'
 import type { Dispatcher } from 'undici'
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { createDialer, type Resolver } from '../../platform/outbound-http/dialer.js'
 import type { ProxySettings } from '../../platform/outbound-http/proxy-settings.js'
@@ -17,9 +16,10 @@ import {
 import { judgeTarget, type TargetVerdict } from '../../platform/outbound-http/targets.js'
 import { createUpstreams, type Upstreams } from '../../platform/outbound-http/upstreams.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
-import { type AttemptResult, GONE, readRetryAfter } from './retry-schedule.js'
+import type { AttemptResult, Outgoing, Sender } from './protocol.js'
+import { GONE, readRetryAfter } from './retry-schedule.js'
 import type { WebhooksSettings } from './settings.js'
-import type { SecretOwner, SignatureHeaders, WebhookSignerProtocol } from '../signer/protocol.js'
+import type { SignatureHeaders } from '../signer/protocol.js'
 
 export const USER_AGENT = 'svc-webhooks/1'
 const CONNECT_TIMEOUT_MS = 5_000
@@ -48,34 +48,6 @@ export type SenderOptions = {
   readonly groups?: TenantGroups | undefined
   /** DNS resolver. Injected by tests. */
   readonly resolve?: Resolver | undefined
-}
-
-/** Where deliveries of a subscription go, with its sealed secrets. */
-export type DeliveryTarget = {
-  readonly url: string
-  readonly secret: Uint8Array
-  /** The secret before the last rotation while both are valid, otherwise null. */
-  readonly previousSecret: Uint8Array | null
-}
-
-export type Outgoing = SecretOwner &
-  DeliveryTarget & {
-    readonly deliveryId: string
-    readonly eventType: string
-    readonly body: string
-  }
-
-export interface Sender {
-  /**
-   * Failures of the receiver are part of the result.
-   * @throws {ActorUnavailable} when the signer is: then nothing was sent.
-   */
-  send(
-    outgoing: Outgoing,
-    signer: ActorRef<WebhookSignerProtocol>,
-    signal: AbortSignal,
-  ): Promise<AttemptResult>
-  close(): Promise<void>
 }
 
 export function createSender({ settings, clock, groups, resolve }: SenderOptions): Sender {

@@ -8,7 +8,7 @@ import type { Database } from '../../../storage/platform/sql.js'
 import type { EventType } from '../../domain/events.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
-import type { Sender } from '../delivery/sender.js'
+import type { Sender } from '../delivery/protocol.js'
 import type { WebhookSignerProtocol } from '../signer/protocol.js'
 import type { WebhooksProtocol } from './protocol.js'
 

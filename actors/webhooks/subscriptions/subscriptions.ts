@@ -13,7 +13,6 @@ import {
 } from '../../../storage/webhooks/webhooks.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
-import { INACTIVE } from '../delivery/delivery-lane.js'
 import { auditSubscription } from './audit.js'
 import type { WebhooksHandler } from './needs.js'
 import type { TooManyWebhooks, WebhookCreated, WebhookUnknown } from './protocol.js'
@@ -98,7 +97,7 @@ export const replaceWebhook: WebhooksHandler<'replaceWebhook'> = async (
     async (tx) => {
       const webhook = await changeWebhook(tx, change)
       if (webhook === undefined) return UNKNOWN
-      if (!webhook.active) await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+      if (!webhook.active) await cancelDeliveries(tx, tenantId, webhookId)
       auditSubscription(tx, needs, { caller, did: 'changed', webhookId, requestId, webhook })
       return { tag: 'replaced', webhook }
     },
@@ -118,7 +117,7 @@ export const deleteWebhook: WebhooksHandler<'deleteWebhook'> = async (
     tenantId,
     async (tx) => {
       if (!(await markWebhookDeleted(tx, tenantId, webhookId, clock.now()))) return UNKNOWN
-      await cancelDeliveries(tx, tenantId, webhookId, INACTIVE)
+      await cancelDeliveries(tx, tenantId, webhookId)
       auditSubscription(tx, needs, { caller, did: 'deleted', webhookId, requestId })
       return { tag: 'removed' }
     },

@@ -5,7 +5,7 @@
 import { jetstreamManager, jetstream, type JsMsg } from '@nats-io/jetstream'
 import { connect } from '@nats-io/transport-node'
 import type { ExecutionContext } from 'ava'
-import { envelopeOf } from '../../../actors/webhooks/delivery/envelope.js'
+import { envelopeOf } from '../../../actors/domain/webhooks/envelope.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../storage/operations/audit.js'

@@ -2,7 +2,7 @@
  * A process of the async plane sends events to a broker of the Kafka protocol. It is killed, and the broker does not
  * answer for a while: nothing is lost, and the events of each tenant arrive in their order.
  */
-import { envelopeOf } from '../../../actors/webhooks/delivery/envelope.js'
+import { envelopeOf } from '../../../actors/domain/webhooks/envelope.js'
 import { eventsAfter } from '../../../storage/platform/outbox.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import { until } from '../../support/service/watch.js'

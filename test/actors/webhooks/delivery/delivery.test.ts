@@ -6,8 +6,8 @@ import { DeliveryLane, type LaneHost } from '../../../../actors/webhooks/deliver
 import { ActorUnavailable } from '../../../../runtime/kernel/actor.js'
 import { silentLogger } from '../../../../runtime/kernel/log.js'
 import type { DueDelivery } from '../../../../storage/webhooks/deliveries.js'
+import type { AttemptResult } from '../../../../actors/webhooks/delivery/protocol.js'
 import {
-  type AttemptResult,
   CIRCUIT_FAILURES,
   isAlive,
   judgeAttempt,
