@@ -97,19 +97,9 @@ const areaOf = (path: string) => /^actors\/([^/]+)\//.exec(path)?.[1] ?? ''
 const serviceOf = (path: string) => /^actors\/[^/]+\/[^/]+(?=\/)/.exec(path)?.[0]
 const isProtocol = (path: string) => /^actors\/[^/]+\/[^/]+\/(.+\/)?protocol\.ts$/.test(path)
 
-test('an area knows another area only by its protocols', (t) => {
+test('a service knows another only by its protocols', (t) => {
   const trespasses = imports
     .filter(([from, to]) => from.startsWith('actors/') && AREAS.includes(areaOf(to)))
-    .filter(([from, to]) => areaOf(from) !== areaOf(to) && !isProtocol(to))
-  t.deepEqual(trespasses, [])
-})
-
-/** Areas whose services know one another only by their protocols. */
-const CLOSED_AREAS = ['identity', 'oauth', 'agents', 'vault', 'commerce', 'operations']
-
-test('a service knows the other services of its area only by their protocols', (t) => {
-  const trespasses = imports
-    .filter(([from, to]) => CLOSED_AREAS.includes(areaOf(from)) && areaOf(from) === areaOf(to))
     .filter(([from, to]) => serviceOf(from) !== serviceOf(to) && !isProtocol(to))
   t.deepEqual(trespasses, [])
 })
