@@ -2,12 +2,11 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { findSessionKey } from '../../../storage/agents/agent-status.js'
 import { knownAudiences } from '../../../storage/oauth/applications.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import {
   insertDelegationRequest,
   pollDelegationRequest,
 } from '../../../storage/agents/delegation-requests.js'
-import { audited } from '../../domain/audit.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { newUserCode } from '../../domain/user-code.js'
 import { sha256 } from '../../domain/secret-hashes.js'
 import type { DelegationNeeds, DelegationHandler } from './needs.js'
@@ -55,17 +54,11 @@ export const startDelegation: DelegationHandler<'startDelegation'> = async (
       for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
         const userCode = newUserCode((count) => random.bytes(count))
         if (!(await insertDelegationRequest(tx, { ...request, userCode }))) continue
-        appendAudit(tx, [
-          audited(caller, {
-            id: random.uuid(),
-            tenantId,
-            type: 'admin.delegation.requested',
-            occurredAt: now,
-            resource: { type: 'delegation_request', id: request.id },
-            requestId: context.requestId,
-            data: { scope: requested.scopes.join(' '), audience: target },
-          }),
-        ])
+        recordAudit({ clock, random }, tx, caller, context, {
+          type: 'admin.delegation.requested',
+          resource: { type: 'delegation_request', id: request.id },
+          data: { scope: requested.scopes.join(' '), audience: target },
+        })
         return { tag: 'started', userCode } as const
       }
       throw new Error('no free user code found')

@@ -17,15 +17,14 @@ import {
   markOfferIssued,
 } from '../../../storage/oauth/credential-offers.js'
 import { allocateStatus, statusListUri } from '../../../storage/oauth/status-lists.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { agentJwk } from '../../domain/agents/documents.js'
-import { audited } from '../../domain/audit.js'
 import {
   ANONYMOUS_CLIENT,
   type CredentialConfigurationId,
   credentialTypeUrl,
 } from '../../domain/credentials/catalogue.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { type ImportedKey, importPublicJwk } from '../../platform/jose/jwk.js'
 import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { typeMetadata } from '../../domain/credentials/configurations.js'
@@ -170,25 +169,17 @@ async function write(
     ids.push(id)
   }
   if (offer !== undefined) await markOfferIssued(tx, tenantId, offer.id)
-  appendAudit(tx, [
-    audited(
-      { principal: token.principal, address },
-      {
-        id: random.uuid(),
-        tenantId,
-        type: 'credential.issued',
-        occurredAt: now,
-        resource: { type: 'credential', id: ids[0]! },
-        requestId: context.requestId,
-        data: {
-          credential_configuration_id: configurationId,
-          credential_ids: ids,
-          offer_id: offer?.id ?? null,
-          user_id: person.userId,
-        },
-      },
-    ),
-  ])
+  recordAudit(needs, tx, { principal: token.principal, address }, context, {
+    type: 'credential.issued',
+    tenantId,
+    resource: { type: 'credential', id: ids[0]! },
+    data: {
+      credential_configuration_id: configurationId,
+      credential_ids: ids,
+      offer_id: offer?.id ?? null,
+      user_id: person.userId,
+    },
+  })
   return { tag: 'issued', credentials, notificationId }
 }
 

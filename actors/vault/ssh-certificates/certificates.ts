@@ -1,7 +1,6 @@
 /** Signing and revoking certificates, and the list of the revoked ones. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
@@ -18,7 +17,8 @@ import {
   touchVaultCredentials,
 } from '../../../storage/vault/vault-credentials.js'
 import { findAgentGrants, type VaultGrantRow } from '../../../storage/vault/vault-grants.js'
-import { actorOf, audited, doneBy } from '../../domain/audit.js'
+import { actorOf, doneBy } from '../../domain/audit.js'
+import { recordAudit } from '../../platform/record-audit.js'
 import { eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
@@ -153,20 +153,14 @@ export const revokeSshCertificate: SshHandler<'revokeSshCertificate'> = async (
       const row = await findVaultCredential(tx, tenantId, credentialId)
       if (row === undefined || !(manages || owns(principal, row))) return unknown
       if (row.credentialType !== 'ssh_ca') return UNKNOWN
-      const now = clock.now()
-      const revoked = await markCertificateRevoked(tx, tenantId, row.id, serial, now)
+      const revoked = await markCertificateRevoked(tx, tenantId, row.id, serial, clock.now())
       if (revoked === undefined) return UNKNOWN
       if (revoked.first) {
-        const action = audited(caller, {
-          id: random.uuid(),
-          tenantId,
+        recordAudit({ clock, random }, tx, caller, context, {
           type: 'vault.certificate.revoked',
-          occurredAt: now,
           resource: { type: 'vault_credential', id: row.id },
-          requestId: context.requestId,
           data: { serial },
         })
-        appendAudit(tx, [action])
       }
       return { tag: 'certificate_revoked', serial, revokedAt: revoked.revokedAt }
     },

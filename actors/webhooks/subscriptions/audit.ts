@@ -1,10 +1,10 @@
 /** Audits changes of subscriptions, because a subscription sends events to external receivers. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import { appendAudit } from '../../../storage/operations/audit.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { audited, type Caller } from '../../domain/audit.js'
+import type { Caller } from '../../domain/audit.js'
 import type { Webhook } from '../../domain/entities/webhooks.js'
+import { recordAudit } from '../../platform/record-audit.js'
 
 export type SubscriptionChange = {
   readonly caller: Caller
@@ -21,18 +21,17 @@ export type SubscriptionChange = {
  */
 export function auditSubscription(
   tx: Transaction,
-  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  needs: { readonly clock: Clock; readonly random: Random },
   { caller, did, webhookId, requestId, webhook }: SubscriptionChange,
 ): void {
-  const { tenantId } = caller.principal
-  appendAudit(tx, [
-    audited(caller, {
-      id: random.uuid(),
-      tenantId,
+  recordAudit(
+    needs,
+    tx,
+    caller,
+    { requestId },
+    {
       type: `webhook.subscription.${did}`,
-      occurredAt: clock.now(),
       resource: { type: 'webhook', id: webhookId },
-      requestId,
       data:
         webhook === undefined
           ? {}
@@ -41,6 +40,6 @@ export function auditSubscription(
               event_types: webhook.eventTypes,
               active: webhook.active,
             },
-    }),
-  ])
+    },
+  )
 }

@@ -5,7 +5,6 @@ import type { Random } from '../../../../runtime/kernel/random.js'
 import { namesUser } from '../../../../runtime/kernel/text/urls.js'
 import { findAgentProfile, replaceAgentProfile } from '../../../../storage/agents/agent-profiles.js'
 import { holdAgent } from '../../../../storage/agents/agent-management.js'
-import { appendAudit } from '../../../../storage/operations/audit.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import {
   agentCard,
@@ -15,7 +14,7 @@ import {
   type AgentProfile,
   CLIENT_DOCUMENT_BYTES_MAX,
 } from '../../../domain/agents/documents.js'
-import { audited } from '../../../domain/audit.js'
+import { recordAudit } from '../../../platform/record-audit.js'
 import { isUuid } from '../../../domain/ids.js'
 import { redirectUriFault } from '../../../domain/redirect-uri.js'
 import {
@@ -57,7 +56,7 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
       return { tag: 'published', body: Buffer.from(JSON.stringify(documents[name]())) }
     },
 
-    async changeAgentProfile({ caller, change }, { requestId }) {
+    async changeAgentProfile({ caller, change }, context) {
       const agentId = caller.principal.clientId
       // The agent may work with a token of a tenant that is not its home.
       return database.system(async (tx) => {
@@ -67,19 +66,13 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
         const profile = changed(agent.profile, change)
         const invalid = faultOf(profile, agentClientDocument(issuer, { ...agent, profile }))
         if (invalid !== null) return invalid
-        const now = clock.now()
-        await replaceAgentProfile(tx, agentId, profile, now)
-        appendAudit(tx, [
-          audited(caller, {
-            id: random.uuid(),
-            tenantId: agent.tenantId,
-            type: 'admin.agent.updated',
-            occurredAt: now,
-            resource: { type: 'agent', id: agentId },
-            requestId,
-            data: { profile, profile_before: agent.profile },
-          }),
-        ])
+        await replaceAgentProfile(tx, agentId, profile, clock.now())
+        recordAudit({ clock, random }, tx, caller, context, {
+          type: 'admin.agent.updated',
+          tenantId: agent.tenantId,
+          resource: { type: 'agent', id: agentId },
+          data: { profile, profile_before: agent.profile },
+        })
         const clientId = agentDocumentUrl(issuer, agentId, 'client')
         return { tag: 'found', agentId, clientId, profile }
       })

@@ -1,8 +1,8 @@
 /** Entries of agent management in the audit chain. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import { appendAudit } from '../../../../storage/operations/audit.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import { audited, type AuditOnlyType, type Caller } from '../../../domain/audit.js'
+import type { AuditOnlyType, Caller } from '../../../domain/audit.js'
+import { recordAudit } from '../../../platform/record-audit.js'
 import type { AgentManagementNeeds } from './needs.js'
 
 type Managed = { readonly caller: Caller; readonly agentId: string }
@@ -22,22 +22,13 @@ export function auditHere(
 /** Records a change in the chain of a tenant: the home tenant for keys and anchors. */
 export function auditIn(
   tx: Transaction,
-  { clock, random }: AgentManagementNeeds,
+  needs: AgentManagementNeeds,
   { caller, agentId }: Managed,
   tenantId: string,
   type: AuditOnlyType,
   data: Readonly<Record<string, unknown>>,
-  { requestId }: MessageContext,
+  context: MessageContext,
 ): void {
-  appendAudit(tx, [
-    audited(caller, {
-      id: random.uuid(),
-      tenantId,
-      type,
-      occurredAt: clock.now(),
-      resource: { type: 'agent', id: agentId },
-      requestId,
-      data,
-    }),
-  ])
+  const resource = { type: 'agent', id: agentId }
+  recordAudit(needs, tx, caller, context, { type, tenantId, resource, data })
 }
