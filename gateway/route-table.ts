@@ -2,6 +2,7 @@
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'
+import { trustedIssuerRoutes } from './routes/oauth/trusted-issuers.js'
 import { accessPolicyRoutes } from './routes/oauth/access-policies.js'
 import { apiKeyRoutes } from './routes/oauth/api-keys.js'
 import { apiResourceRoutes } from './routes/oauth/api-resources.js'
@@ -79,6 +80,7 @@ export const routes: readonly Route[] = [
   ...apiResourceRoutes,
   ...apiKeyRoutes,
   ...accessPolicyRoutes,
+  ...trustedIssuerRoutes,
   ...organizationRoutes,
   ...organizationRecordRoutes,
   ...organizationMemberRoutes,

@@ -1176,7 +1176,7 @@ create table applications (
   constraint applications_id_token_signed_response_alg_check CHECK ((id_token_signed_response_alg = ANY (ARRAY['ES256'::text, 'EdDSA'::text]))),
   constraint applications_registration_token_sha256_check CHECK ((length(registration_token_sha256) = 32)),
   constraint applications_status_check CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text]))),
-  constraint applications_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['none'::text, 'client_secret_basic'::text, 'client_secret_post'::text, 'private_key_jwt'::text]))),
+  constraint applications_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['none'::text, 'client_secret_basic'::text, 'client_secret_post'::text, 'private_key_jwt'::text, 'spiffe_jwt'::text]))) NOT VALID,
   constraint applications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX applications_by_metadata_url ON public.applications USING btree (metadata_url, tenant_id) WHERE (metadata_url IS NOT NULL);
@@ -3153,6 +3153,62 @@ CREATE UNIQUE INDEX totp_factors_offered ON public.totp_factors USING btree (acc
 alter table totp_factors enable row level security;
 alter table totp_factors force row level security;
 create policy crossing on totp_factors using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table trusted_issuer_rules (
+  tenant_id uuid not null,
+  id uuid not null,
+  trusted_issuer_id uuid not null,
+  name text not null,
+  client_id uuid,
+  agent_id uuid,
+  conditions jsonb not null,
+  scopes text[] not null,
+  resources text[] not null,
+  max_lifetime_secs integer,
+  position integer not null,
+  created_at timestamp with time zone not null,
+  constraint trusted_issuer_rules_pkey PRIMARY KEY (tenant_id, id),
+  constraint trusted_issuer_rules_id_key UNIQUE (id),
+  constraint trusted_issuer_rules_check CHECK (((client_id IS NULL) <> (agent_id IS NULL))),
+  constraint trusted_issuer_rules_max_lifetime_secs_check CHECK ((max_lifetime_secs > 0)),
+  constraint trusted_issuer_rules_tenant_id_trusted_issuer_id_fkey FOREIGN KEY (tenant_id, trusted_issuer_id) REFERENCES trusted_issuers(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX trusted_issuer_rules_order ON public.trusted_issuer_rules USING btree (tenant_id, trusted_issuer_id, "position", created_at, id);
+alter table trusted_issuer_rules enable row level security;
+alter table trusted_issuer_rules force row level security;
+create policy tenant on trusted_issuer_rules using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table trusted_issuers (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  issuer text not null,
+  purposes text[] not null,
+  kind text not null,
+  status text not null,
+  jwks_uri text,
+  jwks jsonb,
+  spiffe jsonb,
+  audiences text[] not null,
+  allowed_algs text[] not null,
+  max_token_age_secs integer not null,
+  clock_skew_secs integer not null,
+  require_jti boolean not null,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint trusted_issuers_pkey PRIMARY KEY (tenant_id, id),
+  constraint trusted_issuers_id_key UNIQUE (id),
+  constraint trusted_issuers_clock_skew_secs_check CHECK ((clock_skew_secs >= 0)),
+  constraint trusted_issuers_max_token_age_secs_check CHECK ((max_token_age_secs > 0)),
+  constraint trusted_issuers_purposes_check CHECK ((cardinality(purposes) = 1)),
+  constraint trusted_issuers_status_check CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text]))),
+  constraint trusted_issuers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX trusted_issuers_listed ON public.trusted_issuers USING btree (tenant_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX trusted_issuers_one ON public.trusted_issuers USING btree (tenant_id, issuer, purposes);
+alter table trusted_issuers enable row level security;
+alter table trusted_issuers force row level security;
+create policy tenant on trusted_issuers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table unnumbered_events (
   tenant_id uuid not null,

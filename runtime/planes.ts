@@ -16,6 +16,7 @@ import { applicationsActor } from '../actors/oauth/clients/registered/actor.js'
 import { authorizationActor } from '../actors/oauth/tokens/authorization/actor.js'
 import { backchannelActor } from '../actors/oauth/tokens/device-and-ciba/actor.js'
 import { renewalsWorker } from '../actors/commerce/payments/renewals/worker.js'
+import { trustedIssuersActor } from '../actors/oauth/trusted-issuers/actor.js'
 import { consoleSessionsActor } from '../actors/identity/console-sessions/actor.js'
 import { browserSessionsActor } from '../actors/identity/sign-in/sessions/actor.js'
 import { delegationActor } from '../actors/agents/delegation/actor.js'
@@ -118,6 +119,7 @@ export const placements = [
   placement(applicationsActor, inline,                                                      C   ),
   placement(apiResourcesActor, inline,                                                      C   ),
   placement(accessPoliciesActor, inline,                                                    C   ),
+  placement(trustedIssuersActor, inline,                                                 A, C, J),
   placement(billingActor,      inline,                                                      C   ),
   placement(apiKeysActor,      inline,                                                      C   ),
   placement(organizationsActor, inline,                                                     C   ),

@@ -115,6 +115,10 @@ export const OAUTH_ERRORS = {
         'The token was issued to another client.',
         'Use the client of the token.',
       ],
+      assertion_refused: [
+        'The token of the issuer is invalid, or no rule of the tenant matches it.',
+        'Ask an administrator of the tenant, who can evaluate the token.',
+      ],
       tenant_mismatch: [
         'The tokens and the client belong to different tenants.',
         'Use tokens and a client of one tenant.',

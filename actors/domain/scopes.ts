@@ -31,6 +31,8 @@ export const TENANT_SCOPES = [
   'audit:read',
   'tokens:introspect',
   'credentials:issue',
+  'federation:read',
+  'federation:manage',
 ] as const
 
 /**
@@ -156,6 +158,8 @@ const HUMAN_ADMIN_SCOPES: readonly Scope[] = [
   'wallet:manage',
   'audit:read',
   'credentials:issue',
+  'federation:read',
+  'federation:manage',
 ]
 
 /** Scopes of users by role. A delegation grants the intersection with them. */

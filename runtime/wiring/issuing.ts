@@ -13,6 +13,7 @@ import { tenants } from '../../actors/identity/users/tenants/protocol.js'
 import { rateLimitsActor } from '../../actors/operations/rate-limits/actor.js'
 import { rateLimits, policiesWith } from '../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../actors/oauth/tokens/actor.js'
+import { trustedIssuers } from '../../actors/oauth/trusted-issuers/protocol.js'
 import { tokens } from '../../actors/oauth/tokens/protocol.js'
 import { type ActorWiring, wireActor } from '../kernel/wiring.js'
 import { openChainWatch } from './payment-chains.js'
@@ -89,6 +90,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
         accessControl: settings.access_control.enabled,
         apiKeys: settings.api_keys.enabled,
         vault,
+        trustedIssuers: ref(trustedIssuers),
         tenants: ref(tenants),
         documented: {
           tenancy,

@@ -1,7 +1,7 @@
 /** What more than one actor needs, made once for a process. */
 import { createClientLogos } from '../../actors/oauth/tokens/clients/metadata/client-logos.js'
 import { createMetadataClients } from '../../actors/oauth/tokens/clients/metadata/metadata-clients.js'
-import { createRemoteDocuments } from '../../actors/oauth/tokens/clients/metadata/remote-documents.js'
+import { createRemoteDocuments } from '../../actors/platform/outbound-http/remote-documents.js'
 import { ownAddressTest } from '../../actors/platform/oauth/audience-ownership.js'
 import { TenantGroups } from '../../actors/platform/tenant-groups.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'

@@ -23,7 +23,12 @@ export type ApplicationRow = {
   name: string
   status: 'active' | 'disabled'
   clientType: 'public' | 'confidential'
-  tokenEndpointAuthMethod: 'none' | 'client_secret_basic' | 'client_secret_post' | 'private_key_jwt'
+  tokenEndpointAuthMethod:
+    | 'none'
+    | 'client_secret_basic'
+    | 'client_secret_post'
+    | 'private_key_jwt'
+    | 'spiffe_jwt'
   /** The creator named the method: a secret in the place of the other method is refused. */
   heldToMethod: boolean
   audience: string

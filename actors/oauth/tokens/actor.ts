@@ -3,6 +3,7 @@ import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { tenants } from '../../identity/users/tenants/protocol.js'
 import { rateLimits } from '../../operations/rate-limits/protocol.js'
 import { PolicyDenied } from './issue/access-policies.js'
+import { trustedIssuers } from '../trusted-issuers/protocol.js'
 import { signingKeys } from '../signing-keys/protocol.js'
 import { grantAgent } from './grants/agent-login.js'
 import { grantDelegated } from './grants/delegation.js'
@@ -23,7 +24,7 @@ const SINGLE_USE = new Set([
 
 export const tokensActor = defineActor<TokensProtocol, TokensNeeds>({
   address: tokens,
-  asks: { keys: signingKeys, tenants, throttle: rateLimits },
+  asks: { keys: signingKeys, tenants, trustedIssuers, throttle: rateLimits },
   mailbox: { capacity: 8192, inflightMax: 1024 },
   lane: {
     grantDelegated: ({ delegationId }) => delegationId,

@@ -42,6 +42,8 @@ export type TokensProtocol = {
 }
 
 export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+/** RFC 7523 section 2.1. */
+export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 /** OpenID4VCI section 6.1. */
 export const PRE_AUTHORIZED_CODE = 'urn:ietf:params:oauth:grant-type:pre-authorized_code'
 /** The grant types of the token endpoint. Discovery lists those that are enabled. */
@@ -52,6 +54,7 @@ export const GRANT_TYPES = [
   TOKEN_EXCHANGE,
   'urn:ietf:params:oauth:grant-type:device_code',
   'urn:openid:params:grant-type:ciba',
+  JWT_BEARER,
   PRE_AUTHORIZED_CODE,
 ] as const
 export type GrantType = (typeof GRANT_TYPES)[number]
@@ -61,6 +64,7 @@ export const CLIENT_AUTH_METHODS = [
   'client_secret_basic',
   'client_secret_post',
   'private_key_jwt',
+  'spiffe_jwt',
   'none',
 ] as const
 

@@ -48,7 +48,7 @@ export function refusedRequester(
 
 /** The sender of a request whose client authentication failed. */
 export function refusedClient(
-  { clientId }: ClientAuthentication,
+  { clientId }: Pick<ClientAuthentication, 'clientId'>,
   { reason, tenantId }: WhyRefused,
 ): RefusedRequester {
   return {

@@ -17,6 +17,7 @@ import type { Documents } from '../../platform/outbound-http/documents.js'
 import type { VaultExports } from '../../vault/vault/protocol.js'
 import { createAccessPolicies } from './issue/access-policies.js'
 import type { MetadataClients } from './clients/metadata/metadata-clients.js'
+import type { TrustedIssuersProtocol } from '../trusted-issuers/protocol.js'
 import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { clientQuotas } from './clients/client-quotas.js'
 import { createClients, type KnownClient } from './clients/clients.js'
@@ -65,6 +66,8 @@ export type TokensNeeds = {
   readonly accessControl: boolean
   /** `api_keys.enabled`: whether API keys are accepted. */
   readonly apiKeys: boolean
+  /** Absent: no token of another issuer is accepted. */
+  readonly trustedIssuers?: ActorRef<TrustedIssuersProtocol> | undefined
   /** Exports vault credentials by token exchange. */
   readonly vault: Pick<VaultExports, 'export'>
 }

@@ -16,7 +16,13 @@ import { choice, empty, json, problem, type Route, reply, route } from '../../ro
 
 const LIST_MAX = 50
 const uri = z.string().max(2048)
-const authMethod = z.enum(['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'])
+const authMethod = z.enum([
+  'none',
+  'client_secret_basic',
+  'client_secret_post',
+  'private_key_jwt',
+  'spiffe_jwt',
+])
 const jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
 const algorithm = z.enum(['ES256', 'EdDSA'])
 

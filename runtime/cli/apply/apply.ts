@@ -111,7 +111,8 @@ function makesSecret({ kind, action, wanted, members }: Change): boolean {
   if (kind.section === 'webhooks') return action === 'create' && wanted.secret === undefined
   if (kind.section !== 'applications') return false
   const { client_type: type, token_endpoint_auth_method: method } = wanted.members
-  if (type === 'public' || method === 'none' || method === 'private_key_jwt') return false
+  const hasNone = method === 'none' || method === 'private_key_jwt' || method === 'spiffe_jwt'
+  if (type === 'public' || hasNone) return false
   // A client that had no secret gets one when it begins to authenticate with one.
   return action === 'create' || members.some(({ member }) => SECRET_MEMBERS.has(member))
 }

@@ -88,6 +88,7 @@ export async function populateTenant(
     '/api/v1/applications/{application_id}': String(body['application_id']),
     '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
     '/api/v1/api-resources/{id}': await apiResource(api, token),
+    ...(await trustedIssuer(make, agentId)),
     '/api/v1/access-policies/{id}': await make('/api/v1/access-policies', {
       name: 'Office',
       enabled: false,
@@ -120,6 +121,23 @@ export async function populateTenant(
     registrationToken: registered.accessToken,
     scimToken: directory.token,
   }
+}
+
+async function trustedIssuer(make: Make, agentId: string): Promise<Objects> {
+  const issuer = `https://${crypto.randomUUID()}.example`
+  const id = await make('/api/v1/trusted-issuers', {
+    name: 'Source',
+    issuer,
+    purposes: ['workload'],
+  })
+  const rule = await make(`/api/v1/trusted-issuers/${id}/rules`, {
+    name: 'Builds',
+    target: { agent_id: agentId },
+    conditions: [{ claim: 'sub', op: 'eq', value: 'build' }],
+    scopes: [],
+  })
+  const path = '/api/v1/trusted-issuers/{id}'
+  return { [path]: id, [`${path}/rules/{rule_id}`]: rule }
 }
 
 async function groupOf({ send }: Directory): Promise<string> {

@@ -42,6 +42,8 @@ export type TokenEndpointAuthMethod =
   | 'client_secret_basic'
   | 'client_secret_post'
   | 'private_key_jwt'
+  /** A JWT-SVID of a trusted issuer (docs/guides/oauth/workload-identity.md). */
+  | 'spiffe_jwt'
 
 /** A JWK Set (RFC 7517 section 5) as sent by the client. */
 export type ClientJwks = { readonly keys: readonly Readonly<Record<string, unknown>>[] }

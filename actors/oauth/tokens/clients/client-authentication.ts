@@ -6,6 +6,8 @@ import type { OAuthForm } from '../form.js'
 
 const BASIC_CREDENTIALS = /^basic +([A-Za-z0-9+/]+={0,2})$/i
 const JWT_BEARER = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+/** draft-ietf-oauth-spiffe-client-auth. */
+const JWT_SPIFFE = 'urn:ietf:params:oauth:client-assertion-type:jwt-spiffe'
 
 export type SecretPlace = 'client_secret_basic' | 'client_secret_post'
 
@@ -17,7 +19,13 @@ export type ClientAuthentication =
       /** Where the secret was, by the name of its method. */
       readonly place: SecretPlace
     }
-  | { readonly method: 'assertion'; readonly clientId: string | null; readonly assertion: string }
+  | {
+      readonly method: 'assertion'
+      readonly clientId: string | null
+      readonly assertion: string
+      /** `spiffe`: the request says that it is a JWT-SVID. */
+      readonly presentedAs: 'spiffe' | null
+    }
   | { readonly method: 'none'; readonly clientId: string }
 
 export type ClientAuthenticationRead =
@@ -67,13 +75,14 @@ export function readClientAuthentication(
       : { method: 'secret', place: 'client_secret_basic', ...basic }
   }
   if (usesAssertion) {
-    if (assertionType !== JWT_BEARER || assertion === null)
+    const isSpiffe = assertionType === JWT_SPIFFE
+    if ((assertionType !== JWT_BEARER && !isSpiffe) || assertion === null)
       return refused(
         'invalid_client',
-        'client_assertion_type must be the jwt-bearer URN',
+        'client_assertion_type must be the jwt-bearer or jwt-spiffe URN',
         'client_method_wrong',
       )
-    return { method: 'assertion', clientId, assertion }
+    return { method: 'assertion', clientId, assertion, presentedAs: isSpiffe ? 'spiffe' : null }
   }
   if (clientId === null)
     return refused('invalid_client', 'no client authentication', 'client_authentication_missing')
@@ -84,7 +93,12 @@ export function readClientAuthentication(
 
 /** True if any part of the request identifies a client. */
 export function identifiesClient(authorization: string | null, form: OAuthForm): boolean {
-  const parameters = ['client_id', 'client_secret', 'client_assertion', 'client_assertion_type']
+  return form.get('client_id') !== null || authenticatesClient(authorization, form)
+}
+
+/** True if the request has credentials of a client, besides its name. */
+export function authenticatesClient(authorization: string | null, form: OAuthForm): boolean {
+  const parameters = ['client_secret', 'client_assertion', 'client_assertion_type']
   return authorization !== null || parameters.some((name) => form.get(name) !== null)
 }
 

@@ -9,11 +9,14 @@ import { refuse, refusedClient } from '../refusals.js'
 import type { TokenTools } from '../tools.js'
 import { readAssertion } from './client-assertion.js'
 import { type ClientAuthentication, readClientAuthentication } from './client-authentication.js'
+import { readIssuerJws } from '../../../platform/jose/issuer-jws.js'
+import { admittedClient, assertionRefused } from '../grants/workload.js'
 import type { Client } from './clients.js'
 import { authenticateMetadataClient, presentedUrl } from './metadata-client.js'
 
 const FAILED = 'client authentication failed'
 type Found = Client | OAuthRefused
+type PresentedAssertion = Extract<ClientAuthentication, { method: 'assertion' }>
 
 /** Reads the client and counts the request. @param quota null counts failures only. */
 export async function countedClient(
@@ -57,6 +60,8 @@ function authenticated(
     const { error, description, reason } = authentication
     return refuse(error, description, reason)
   }
+  if (authentication.method === 'assertion' && isOfIssuer(authentication))
+    return workloadClient(tools, authentication, { form, host: new URL(httpUrl).host }, context)
   const assertion =
     authentication.method === 'assertion'
       ? readAssertion(authentication.assertion, issuer, clock.nowSecs())
@@ -85,6 +90,29 @@ function authenticated(
   }
   const client = clients.authenticate(authentication)
   return client instanceof Promise ? client.then(orRefused) : orRefused(client)
+}
+
+/** A client signs its assertion itself: an issuer signs it for another party (RFC 7523 section 3). */
+function isOfIssuer({ assertion, presentedAs }: PresentedAssertion): boolean {
+  if (presentedAs === 'spiffe') return true
+  const jws = readIssuerJws(assertion)
+  return !('step' in jws) && jws.claims['iss'] !== jws.claims['sub']
+}
+
+async function workloadClient(
+  tools: TokenTools,
+  presented: PresentedAssertion,
+  request: { readonly form: OAuthForm; readonly host: string },
+  context: MessageContext,
+): Promise<Found> {
+  const client = await admittedClient(tools, presented, request, context)
+  if ('refused' in client)
+    return assertionRefused('invalid_client', client.refused, presented.clientId)
+  const isSpiffe = presented.presentedAs === 'spiffe'
+  const method = client.kind === 'application' ? client.row.tokenEndpointAuthMethod : null
+  return isSpiffe && method !== null && method !== 'spiffe_jwt'
+    ? assertionRefused('invalid_client', 'method', presented.clientId)
+    : client
 }
 
 async function consoleClient(

@@ -13,15 +13,17 @@ import {
 } from '../../../../storage/oauth/applications.js'
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../../../storage/oauth/token-sessions.js'
-import type { Database } from '../../../../storage/platform/sql.js'
+import type { Database, Transaction } from '../../../../storage/platform/sql.js'
 import { agentJwk } from '../../../domain/agents/documents.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
 import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
+import { atMostEvery } from '../../../platform/batching/at-most-every.js'
 import { isSignedByApplication } from './client-keys.js'
 import type { ClientAuthentication, SecretPlace } from './client-authentication.js'
 import { readPublicJwk } from './client-key.js'
+import type { Admitted } from '../../trusted-issuers/protocol.js'
 import type { DecodedJwt } from '../../../platform/jose/jwt.js'
 
 /** Compared with the secret of an unknown client, so that both cases take the same time. */
@@ -34,9 +36,16 @@ export type Client =
       readonly row: ClientRow
       /** The metadata document that identifies the client. Absent for a registered one. */
       readonly documentSha256?: string | undefined
+      readonly admitted?: Admitted | undefined
     }
   /** Confidential if it signed an assertion. Otherwise it is identified by `client_id` only. */
-  | { readonly kind: 'agent'; readonly confidential: boolean; readonly row: AgentClientRow }
+  | {
+      readonly kind: 'agent'
+      readonly confidential: boolean
+      readonly row: AgentClientRow
+      /** The rule by which a token of a trusted issuer stands for the client. */
+      readonly admitted?: Admitted | undefined
+    }
 
 type Known =
   | { readonly kind: 'application'; readonly row: ClientRow }
@@ -55,6 +64,8 @@ export interface Clients {
    * cached client with a secret.
    */
   authenticate(presented: ClientAuthentication): Client | null | Promise<Client | null>
+  /** The active client with this id, not authenticated. Null for an unknown or inactive one. */
+  inForce(clientId: string): Promise<Client | null>
   /** Why authentication of these credentials failed, from memory. For the log: the answer must not tell it. */
   whyRefused(presented: ClientAuthentication): WhyRefused
   /** True if the application, or any application if `clientId` is null, lists the web origin. */
@@ -93,7 +104,6 @@ export type KnownClient = Known
 
 /** Clients whose misplaced secret is noted are not noted again for this long. */
 const NOTED_MS = 86_400_000
-const NOTED_MAX = 10_000
 
 export function createClients({
   database,
@@ -122,17 +132,14 @@ export function createClients({
     return memory.get(clientId, [clientId], () => read(clientId), tenantOf).then(ifActive)
   }
 
-  const noted = new Map<string, number>()
+  const mayNote = atMostEvery(NOTED_MS, clock)
 
-  /** For `svc doctor`. The answer does not wait for it, and a lost note is made again. */
+  /** For `svc doctor`. The answer does not wait for it. */
   function noteMisplaced({ id, tenantId }: ClientRow): void {
-    const nowMs = clock.monotonicMs()
-    if (nowMs - (noted.get(id) ?? -NOTED_MS) < NOTED_MS) return
-    if (noted.size >= NOTED_MAX) noted.clear()
-    noted.set(id, nowMs)
-    database
-      .tenant(tenantId, (tx) => noteMisplacedSecret(tx, tenantId, id, clock.now()))
-      .catch(() => noted.delete(id))
+    if (!mayNote(id)) return
+    const note = (tx: Transaction) => noteMisplacedSecret(tx, tenantId, id, clock.now())
+    // A lost note is made again a day later.
+    database.tenant(tenantId, note).catch(() => undefined)
   }
 
   function bySecret({
@@ -191,6 +198,10 @@ export function createClients({
       return origins.get(`${clientId} ${origin}`, clientId === null ? [] : [clientId], () =>
         database.system((tx) => originListed(tx, origin, clientId), { pool: 'identity' }),
       )
+    },
+    async inForce(clientId) {
+      const known = await lookUp(clientId)
+      return known.kind === 'unknown' ? null : { confidential: false, ...known }
     },
     whyRefused(presented) {
       const { clientId } = presented

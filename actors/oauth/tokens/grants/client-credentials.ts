@@ -23,7 +23,7 @@ import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
+import type { GrantType, Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import type { RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
@@ -54,7 +54,6 @@ export async function grantClientCredentials(
   proof: RefreshProof,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const { jkt } = proof
   if (client.kind !== 'application' || !client.confidential)
     return refuse(
       'unauthorized_client',
@@ -68,22 +67,51 @@ export async function grantClientCredentials(
       'the application does not have this grant',
       'grant_not_allowed',
     )
-
   const scope = form.get('scope')
-  const isCacheable = jkt === null && form.get('audience') === null && form.get('resource') === null
+  const isCacheable =
+    proof.jkt === null && form.get('audience') === null && form.get('resource') === null
   const prepared = isCacheable ? needs.preparedGrants.get(row, scope) : undefined
   if (prepared !== undefined) {
     const { grant, claims, issued } = prepared
     const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context, claims)
-    return write(needs, grant, signed, issued.fill(needs.random, signed, context.requestId))
+    const event = issued.fill(needs.random, signed, context.requestId)
+    return write(needs, grant, signed, event, 'client_credentials')
   }
+  const kind = { issuedFor: 'client_credentials', subjectType: 'service' } as const
+  const record = (grant: AccessGrant) => needs.preparedGrants.record(row, scope, grant)
+  return grantService(needs, row, form, proof, isCacheable ? { ...kind, record } : kind, context)
+}
 
+/** Who gets a token for itself. */
+export type ServiceParty = Pick<
+  ClientRow,
+  'id' | 'tenantId' | 'scopes' | 'defaultScopes' | 'audience' | 'selfRegistered' | 'metadataUrl'
+>
+type ServiceKind = {
+  readonly issuedFor: GrantType
+  readonly subjectType: 'service' | 'agent'
+  /** Remembers the grant. Only for a request without audience. */
+  readonly record?: (grant: AccessGrant) => void
+}
+
+/** A token without a user. */
+export async function grantService(
+  needs: Omit<ClientCredentialsNeeds, 'preparedGrants'>,
+  row: ServiceParty,
+  form: OAuthForm,
+  proof: RefreshProof,
+  kind: ServiceKind,
+  context: MessageContext,
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  const { jkt } = proof
+  const scope = form.get('scope')
   const read = readRequestedAudience(form)
   if (!('fault' in read) && read.requested.length > 0) {
     const named = await namedResources(needs.resources, row, read.requested)
     if ('fault' in named) return refuse('invalid_target', named.fault, 'resource_invalid')
     const { resources } = named
-    if (resources.length > 0) return grantForResources(needs, row, scope, resources, proof, context)
+    if (resources.length > 0)
+      return grantForResources(needs, row, scope, resources, proof, kind, context)
   }
 
   const scopes = requestedScopes(scope, row)
@@ -94,19 +122,18 @@ export async function grantClientCredentials(
       'scope_not_allowed',
     )
   if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
-  const { database, issuer, random } = needs
-  const requested = isCacheable
-    ? read.requested
-    : await knownAudience(database, issuer, row, read.requested, context)
+  const { database, issuer } = needs
+  const requested =
+    read.requested.length === 0
+      ? read.requested
+      : await knownAudience(database, issuer, row, read.requested, context)
   if (requested === null)
     return refuse('invalid_target', 'the audience is not known in this tenant', 'resource_unknown')
 
   const audience = tokenAudience(requested, { own: row.audience, issuer, scopes })
-  const grant = serviceGrant(row, { scopes, audience, resourceIds: null, jkt })
-  if (isCacheable) needs.preparedGrants.record(row, scope, grant)
-  const signed = await needs.signer.sign(grant, lifetimeSecs(needs), context)
-  const event = issuedEvent(random, grant, signed, 'client_credentials', context.requestId)
-  return write(needs, grant, signed, event)
+  const grant = serviceGrant(row, kind, { scopes, audience, resourceIds: null, jkt })
+  kind.record?.(grant)
+  return signAndWrite(needs, grant, lifetimeSecs(needs), kind, context)
 }
 
 type ServiceGrant = Pick<
@@ -114,10 +141,14 @@ type ServiceGrant = Pick<
   'scopes' | 'audience' | 'resourceIds' | 'tokenStatusList' | 'jkt'
 >
 
-function serviceGrant(row: ClientRow, own: ServiceGrant): AccessGrant {
+function serviceGrant(
+  row: ServiceParty,
+  { subjectType }: ServiceKind,
+  own: ServiceGrant,
+): AccessGrant {
   return {
     subject: row.id,
-    subjectType: 'service',
+    subjectType,
     tenantId: row.tenantId,
     organizationId: null,
     clientId: row.id,
@@ -137,11 +168,12 @@ function serviceGrant(row: ClientRow, own: ServiceGrant): AccessGrant {
 
 /** A token for API resources: with their scopes, as far as the application may have them without a user. */
 async function grantForResources(
-  needs: ClientCredentialsNeeds,
-  row: ClientRow,
+  needs: Omit<ClientCredentialsNeeds, 'preparedGrants'>,
+  row: ServiceParty,
   scope: string | null,
   resources: readonly ApiResource[],
   proof: RefreshProof,
+  kind: ServiceKind,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const allowed = scopesOfService(row, resources)
@@ -158,17 +190,14 @@ async function grantForResources(
   if (requested.length === 0 && scopesOfResources(resources).length > 0)
     return refuse('invalid_scope', 'the application has no scope of the resource', 'scope_empty')
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
-  const grant = serviceGrant(row, {
+  const grant = serviceGrant(row, kind, {
     scopes: requested,
     audience: resources.map(({ resource }) => resource),
     ...claimsOfResources(resources),
     jkt: proof.jkt,
   })
   const secs = resourceLifetimeSecs(resources, lifetimeSecs(needs))
-  const signed = await needs.signer.sign(grant, secs, context)
-  const { random } = needs
-  const event = issuedEvent(random, grant, signed, 'client_credentials', context.requestId)
-  return write(needs, grant, signed, event)
+  return signAndWrite(needs, grant, secs, kind, context)
 }
 
 /** The scopes of a request without `scope`: the default scopes, otherwise all but those that manage. */
@@ -181,16 +210,30 @@ function serviceDefault(
   return allowed.filter((scope) => !scope.endsWith(':manage'))
 }
 
-const lifetimeSecs = ({ jwt }: ClientCredentialsNeeds) => jwt.access_token_lifetime_agent_secs
+const lifetimeSecs = ({ jwt }: Pick<ClientCredentialsNeeds, 'jwt'>) =>
+  jwt.access_token_lifetime_agent_secs
+
+async function signAndWrite(
+  needs: Omit<ClientCredentialsNeeds, 'preparedGrants'>,
+  grant: AccessGrant,
+  secs: number,
+  { issuedFor }: ServiceKind,
+  context: MessageContext,
+): Promise<Issued> {
+  const signed = await needs.signer.sign(grant, secs, context)
+  const event = issuedEvent(needs.random, grant, signed, issuedFor, context.requestId)
+  return write(needs, grant, signed, event, issuedFor)
+}
 
 async function write(
-  { commits, metrics }: ClientCredentialsNeeds,
-  { tenantId, scopes }: AccessGrant,
+  { commits, metrics }: Pick<ClientCredentialsNeeds, 'commits' | 'metrics'>,
+  { tenantId, scopes, subjectType }: AccessGrant,
   { accessToken, tokenType, expiresInSecs }: SignedAccess,
   event: OutboxEvent,
+  issuedFor: GrantType,
 ): Promise<Issued> {
   await commits.write(tenantId, { events: [event] })
-  metrics.issued('client_credentials', 'service')
+  metrics.issued(issuedFor, subjectType)
   return {
     tag: 'issued',
     accessToken,

@@ -2,7 +2,11 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { DENIED, PolicyDenied } from '../issue/access-policies.js'
 import { clientOf, provenKey } from '../clients/client-of.js'
-import { identifiesClient, readClientAuthentication } from '../clients/client-authentication.js'
+import {
+  authenticatesClient,
+  identifiesClient,
+  readClientAuthentication,
+} from '../clients/client-authentication.js'
 import { metered } from '../clients/client-quotas.js'
 import type { Client } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
@@ -10,6 +14,7 @@ import {
   GRANT_TYPES,
   type GrantType,
   type Issued,
+  JWT_BEARER,
   type OAuthRefused,
   PRE_AUTHORIZED_CODE,
   type ProofRefused,
@@ -23,13 +28,19 @@ import { grantCode } from './authorization-code.js'
 import { grantClientCredentials } from './client-credentials.js'
 import { grantBackchannel } from './device-and-ciba.js'
 import { grantPreAuthorized } from './pre-authorized-code.js'
+import { admittedClient, assertionRefused, grantWorkload, workloadAssertion } from './workload.js'
 import { grantRefresh } from './refresh-token.js'
 import { type ExchangeProof, grantExchange } from './token-exchange.js'
 
+const assertionMissing = refuse('invalid_request', 'assertion is missing', 'parameter_missing')
 const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 const CIBA = 'urn:openid:params:grant-type:ciba'
 /** Grants without user interaction, which cannot grant authorization_details. */
-const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set(['client_credentials', TOKEN_EXCHANGE])
+const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set([
+  'client_credentials',
+  JWT_BEARER,
+  TOKEN_EXCHANGE,
+])
 
 type Outcome = Issued | SecretIssued | OAuthRefused | ProofRefused
 type Grant = (
@@ -45,6 +56,8 @@ const GRANTS: Readonly<Record<GrantType, Grant>> = {
   client_credentials: grantClientCredentials,
   refresh_token: grantRefresh,
   [TOKEN_EXCHANGE]: grantExchange,
+  // Every assertion has a client: without one the request was refused before.
+  [JWT_BEARER]: () => Promise.resolve(assertionMissing),
   [DEVICE_CODE]: (tools, ...request) => grantBackchannel(tools, DEVICE_CODE, ...request),
   [CIBA]: (tools, ...request) => grantBackchannel(tools, CIBA, ...request),
   [PRE_AUTHORIZED_CODE]: (tools, client, form, { jkt }, context) =>
@@ -75,14 +88,17 @@ async function runGrant(
   context: MessageContext,
 ): Promise<Outcome> {
   const grantType = grantTypeOf(tools, requester)
+  const assertion = typeof grantType === 'object' ? null : workloadAssertion(grantType, form)
   // In a token exchange the actor token alone can identify the agent.
   const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
   // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
   const mayBeUnknown = byActor || grantType === PRE_AUTHORIZED_CODE || typeof grantType === 'object'
   const found =
-    mayBeUnknown && !identifiesClient(request.authorization, form)
-      ? null
-      : clientOf(tools, request, form, context)
+    assertion !== null
+      ? workloadOf(tools, request, form, assertion, context)
+      : mayBeUnknown && !identifiesClient(request.authorization, form)
+        ? null
+        : clientOf(tools, request, form, context)
   const counted = await tools.quotas.count(
     found instanceof Promise ? await found : found,
     { request, form, quota: 'token' },
@@ -97,6 +113,30 @@ async function runGrant(
       : await runCounted(tools, request, form, { grantType, client }, context)
   return metered(outcome, windows)
 }
+
+/** The client for which the assertion of a grant stands. It needs no other authentication. */
+async function workloadOf(
+  tools: TokenTools,
+  request: TokenRequest,
+  form: OAuthForm,
+  assertion: string,
+  context: MessageContext,
+): Promise<Client | OAuthRefused> {
+  const clientId = form.get('client_id')
+  const presented = { assertion, clientId, presentedAs: null }
+  const named = { form, host: new URL(request.httpUrl).host }
+  const client = await admittedClient(tools, presented, named, context)
+  if ('refused' in client) return assertionRefused('invalid_grant', client.refused, clientId)
+  if (!authenticatesClient(request.authorization, form)) return client
+  const own = await clientOf(tools, request, form, context)
+  return 'tag' in own || own.row.id === client.row.id
+    ? own
+    : assertionRefused('invalid_grant', 'client', clientId)
+}
+
+/** True for a token of a workload for itself, which has the limits of its rule. */
+const isForItself = (grantType: GrantType, form: OAuthForm) =>
+  grantType === 'client_credentials' || workloadAssertion(grantType, form) !== null
 
 function grantTypeOf(
   { credentials }: TokenTools,
@@ -136,6 +176,8 @@ async function runCounted(
     )
   const own = guardedTools(tools, address, context)
   const proof = { ...key, refusal, address }
+  if (client?.admitted !== undefined && isForItself(grantType, form))
+    return grantWorkload(own, client, client.admitted, form, { proof, grantType }, context)
   if (client !== null) return GRANTS[grantType](own, client, form, proof, context)
   return grantType === PRE_AUTHORIZED_CODE
     ? grantPreAuthorized(own, null, form, key.jkt, context)

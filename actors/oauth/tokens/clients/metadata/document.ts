@@ -1,5 +1,5 @@
 /** Reads client metadata documents (Client ID Metadata Documents, section 4; RFC 7591 section 2). */
-import { createHash } from 'node:crypto'
+import { sha256Of } from '../../../../platform/outbound-http/remote-documents.js'
 import type { DocumentMembers } from '../../../../../storage/oauth/observed-clients.js'
 import { redirectUriFault } from '../../../../domain/redirect-uri.js'
 import { PERSON_SCOPES } from '../../../../domain/scopes.js'
@@ -163,19 +163,6 @@ function keySet(value: unknown): { keys: Record<string, unknown>[] } | null {
 
 function isWeb(uri: string): boolean {
   return /^https?:/i.test(uri)
-}
-
-/** SHA-256 of the JSON with sorted members, in lower-case hex. */
-export function sha256Of(value: unknown): string {
-  return createHash('sha256').update(canonical(value)).digest('hex')
-}
-
-function canonical(value: unknown): string {
-  return JSON.stringify(value, (_, member: unknown) =>
-    isObject(member)
-      ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))
-      : member,
-  )
 }
 
 function isObject(value: unknown): value is Members {

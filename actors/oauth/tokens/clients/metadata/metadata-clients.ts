@@ -30,7 +30,7 @@ import type { Documents } from '../../../../platform/outbound-http/documents.js'
 import { clientIdFault, type MetadataUrls, metadataUrls } from './client-id.js'
 import { type ClientDocument, type ReadDocument, readClientDocument } from './document.js'
 import { admitsHost } from './policy.js'
-import type { RemoteDocuments } from './remote-documents.js'
+import type { RemoteDocuments } from '../../../../platform/outbound-http/remote-documents.js'
 
 const HOUR_MS = 3_600_000
 /** How precise `last_seen_at` is. */

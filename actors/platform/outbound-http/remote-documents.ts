@@ -2,23 +2,19 @@
  * Fetches client metadata documents and the key sets that they name. What was fetched is shared by all processes.
  * Failures are never stored: a URL that failed is not asked again for ten seconds.
  */
-import type { Clock } from '../../../../../runtime/kernel/clock.js'
+import { createHash } from 'node:crypto'
+import type { Clock } from '../../../runtime/kernel/clock.js'
 import {
   findRemoteDocument,
   type RemoteDocumentKind,
   type RemoteDocumentRow,
   storeRemoteDocument,
-} from '../../../../../storage/oauth/remote-documents.js'
-import type { Database } from '../../../../../storage/platform/sql.js'
-import { parseStrictJson } from '../../../../platform/jose/strict-json.js'
-import {
-  type BoundedFetch,
-  createBoundedFetch,
-  FetchFailed,
-} from '../../../../platform/outbound-http/bounded-fetch.js'
-import type { EgressSettings } from '../../../../platform/outbound-http/outbound.js'
-import { SHARE_EXHAUSTED, sitePlaces } from '../../../../platform/outbound-http/site-places.js'
-import { sha256Of } from './document.js'
+} from '../../../storage/oauth/remote-documents.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import { parseStrictJson } from '../jose/strict-json.js'
+import { type BoundedFetch, createBoundedFetch, FetchFailed } from './bounded-fetch.js'
+import type { EgressSettings } from './outbound.js'
+import { SHARE_EXHAUSTED, sitePlaces } from './site-places.js'
 
 const FETCH_MS_MAX = 5_000
 const KEY_SET_BYTES_MAX = 64 * 1024
@@ -197,4 +193,17 @@ function found({ document, sha256 }: RemoteDocumentRow): Remote {
 
 function unreachable(fault: string): Failure {
   return { tag: 'unreachable', fault }
+}
+
+/** The SHA-256 of the canonical JSON of a value, as lower-case hexadecimal. */
+export function sha256Of(value: unknown): string {
+  return createHash('sha256').update(canonical(value)).digest('hex')
+}
+
+function canonical(value: unknown): string {
+  return JSON.stringify(value, (_, member: unknown) =>
+    typeof member === 'object' && member !== null && !Array.isArray(member)
+      ? Object.fromEntries(Object.entries(member).toSorted(([a], [b]) => (a < b ? -1 : 1)))
+      : member,
+  )
 }

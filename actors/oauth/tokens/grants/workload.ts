@@ -1,0 +1,171 @@
+/**
+ * Tokens for workloads: a token of a trusted issuer stands for an application or agent of the tenant
+ * (docs/guides/oauth/workload-identity.md). It comes as client assertion, as `assertion` of the jwt-bearer grant (RFC 7523),
+ * or as `subject_token` of a token exchange (RFC 8693).
+ */
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import { resourceKey } from '../../../../storage/oauth/api-resources.js'
+import type { ApiResource } from '../../../domain/entities/api-resource.js'
+import { isUuid } from '../../../domain/ids.js'
+import { tenantOfRequest } from '../clients/metadata/tenant-of-request.js'
+import type { Admitted } from '../../trusted-issuers/protocol.js'
+import type { Client } from '../clients/clients.js'
+import type { OAuthForm } from '../form.js'
+import { readRequestedAudience } from '../issue/audience.js'
+import type { ResourceLookup } from '../issue/api-resource.js'
+import {
+  type GrantType,
+  type Issued,
+  JWT_BEARER,
+  type OAuthRefused,
+  type ProofRefused,
+  TOKEN_EXCHANGE,
+} from '../protocol.js'
+import { refuse, refusedClient } from '../refusals.js'
+import type { TokenTools } from '../tools.js'
+import { grantService } from './client-credentials.js'
+import type { RefreshProof } from './refresh-token.js'
+
+/** Types of subject tokens of workloads (RFC 8693 section 3). */
+const JWT_TYPES = new Set([
+  'urn:ietf:params:oauth:token-type:jwt',
+  'urn:ietf:params:oauth:token-type:id_token',
+])
+
+type Presented = {
+  readonly assertion: string
+  readonly clientId: string | null
+  readonly presentedAs: 'spiffe' | null
+}
+
+/** The assertion of a workload in a token request. Null for other requests. */
+export function workloadAssertion(grantType: GrantType, form: OAuthForm): string | null {
+  if (grantType === JWT_BEARER) return form.get('assertion')
+  const isJwt = JWT_TYPES.has(form.get('subject_token_type') ?? '')
+  return grantType === TOKEN_EXCHANGE && isJwt ? form.get('subject_token') : null
+}
+
+/** The application or agent for which an assertion stands. One error for every cause: the log and the audit event say it. */
+export async function admittedClient(
+  tools: TokenTools,
+  presented: Presented,
+  { form, host }: { readonly form: OAuthForm; readonly host: string },
+  context: MessageContext,
+): Promise<Client | { readonly refused: string }> {
+  const { clients, trustedIssuers } = tools
+  const { assertion, clientId, presentedAs } = presented
+  const tenantId = await tenantOf(tools, clientId, form, host, context)
+  if (tenantId === null || trustedIssuers === undefined) return { refused: 'tenant' }
+  const admitted = await trustedIssuers.admitAssertion(
+    { tenantId, assertion, presentedAs },
+    context,
+  )
+  if (admitted.tag === 'not_admitted') return { refused: admitted.step }
+  const targetId = admitted.target.clientId ?? admitted.target.agentId!
+  if (clientId !== null && clientId !== targetId) return { refused: 'target' }
+  const client = await clients.inForce(targetId)
+  if (client === null) return { refused: 'target' }
+  return { ...client, confidential: true, admitted }
+}
+
+/** The tenant that the request names, otherwise the tenant of the named client, of the host or of the resource. */
+async function tenantOf(
+  tools: TokenTools,
+  clientId: string | null,
+  form: OAuthForm,
+  host: string,
+  context: MessageContext,
+): Promise<string | null> {
+  const { clients, documented } = tools
+  const named = form.get('tenant_id')
+  if (named !== null) return isUuid(named) ? named : null
+  const client = clientId === null ? null : await clients.inForce(clientId)
+  if (client !== null)
+    return client.kind === 'agent' ? client.row.homeTenantId : client.row.tenantId
+  if (clientId !== null || documented === undefined) return null
+  const resources = form.all('resource')
+  const found = await tenantOfRequest({ ...tools, ...documented }, { host, resources }, context)
+  return found.tag === 'tenant' ? found.tenantId : null
+}
+
+/** A service token of the application, or a token of the agent, within the rule. Issues no refresh token. */
+export async function grantWorkload(
+  tools: TokenTools,
+  client: Client,
+  admitted: Admitted,
+  form: OAuthForm,
+  { proof, grantType }: { readonly proof: RefreshProof; readonly grantType: GrantType },
+  context: MessageContext,
+): Promise<Issued | OAuthRefused | ProofRefused> {
+  const { jwt, clock, resources, issuer } = tools
+  const read = readRequestedAudience(form)
+  if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
+  const allowed = new Set(admitted.resources.map(resourceKey))
+  const foreign = read.requested.find((one) => one !== issuer && !allowed.has(resourceKey(one)))
+  if (foreign !== undefined)
+    return refuse('invalid_target', 'the rule does not allow this resource', 'resource_not_granted')
+  const restSecs = admitted.expiresAtSecs - clock.nowSecs()
+  const lifetimeSecs = Math.max(
+    1,
+    Math.floor(
+      Math.min(
+        jwt.access_token_lifetime_agent_secs,
+        restSecs,
+        admitted.maxLifetimeSecs ?? Infinity,
+      ),
+    ),
+  )
+  const limited = {
+    ...tools,
+    jwt: { ...jwt, access_token_lifetime_agent_secs: lifetimeSecs },
+    resources: within(resources, admitted.scopes, lifetimeSecs),
+  }
+  const scopes = [...admitted.scopes]
+  const [party, subjectType] =
+    client.kind === 'application'
+      ? ([{ ...client.row, scopes, defaultScopes: scopes }, 'service'] as const)
+      : ([
+          {
+            id: client.row.id,
+            tenantId: client.row.homeTenantId,
+            audience: issuer,
+            selfRegistered: false,
+            metadataUrl: null,
+            scopes,
+            defaultScopes: scopes,
+          },
+          'agent',
+        ] as const)
+  return grantService(limited, party, form, proof, { issuedFor: grantType, subjectType }, context)
+}
+
+/** The resources with the scopes of the rule alone, and tokens that live no longer than it says. */
+function within(
+  lookup: ResourceLookup,
+  scopes: readonly string[],
+  lifetimeSecs: number,
+): ResourceLookup {
+  const limit = (rows: readonly ApiResource[]) =>
+    rows.map((row) => ({
+      ...row,
+      scopes: row.scopes.filter(({ name }) => scopes.includes(name)),
+      accessTokenLifetimeSecs: Math.min(row.accessTokenLifetimeSecs ?? lifetimeSecs, lifetimeSecs),
+    }))
+  return {
+    byUri: async (tenantId, uris) => limit(await lookup.byUri(tenantId, uris)),
+    byId: async (tenantId, ids) => limit(await lookup.byId(tenantId, ids)),
+  }
+}
+
+/** The refusal of an assertion as grant, or as client authentication. */
+export function assertionRefused(
+  error: 'invalid_grant' | 'invalid_client',
+  refused: string,
+  clientId: string | null,
+): OAuthRefused {
+  const reason = error === 'invalid_grant' ? 'assertion_refused' : 'client_authentication_failed'
+  return {
+    ...refuse(error, 'the token of the issuer is not accepted', reason),
+    requester: refusedClient({ clientId }, { reason: `workload_${refused}`, tenantId: null }),
+  }
+}

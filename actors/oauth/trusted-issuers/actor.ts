@@ -1,0 +1,66 @@
+/** Issuers that a tenant trusts, the rules for their tokens, and the admission of a token. */
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
+import { isIssuerTaken, trustedIssuerTable } from '../../../storage/oauth/trusted-issuers.js'
+import {
+  type TrustedIssuer,
+  trustedIssuer,
+  type TrustedIssuerMembers,
+} from '../../domain/entities/trusted-issuer.js'
+import { atMostEvery } from '../../platform/batching/at-most-every.js'
+import { ttlCache } from '../../platform/batching/ttl-cache.js'
+import { entityHandlers } from '../../platform/entity-handlers.js'
+import { admitAssertion, evaluateTrustedIssuerToken } from './admit.js'
+import { issuerKeys } from './issuer-keys.js'
+import {
+  createTrustedIssuerRule,
+  deleteTrustedIssuerRule,
+  listTrustedIssuerRules,
+} from './issuer-rules.js'
+import { draftFault } from './issuer-draft.js'
+import type { TrustedIssuersNeeds, TrustedIssuerTools } from './needs.js'
+import { type IssuerRefused, trustedIssuers, type TrustedIssuersProtocol } from './protocol.js'
+
+const ISSUERS_MAX = 100
+const LOOK_AGAIN_MS = 100
+
+export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIssuersNeeds>({
+  address: trustedIssuers,
+  asks: {},
+  mailbox: { capacity: 4096, inflightMax: 512 },
+  // The actor has no state that a restart would repair.
+  supervision: { onFailure: 'resume' },
+  create(needs) {
+    const known = ttlCache<readonly TrustedIssuer[]>(needs.clock)
+    const entityOf = entityHandlers<TrustedIssuerMembers, IssuerRefused>(needs, {
+      entity: trustedIssuer,
+      table: trustedIssuerTable,
+      most: ISSUERS_MAX,
+      faultOf: (draft) => draftFault(draft, needs.urlFaultOf),
+      isConflict: (error) => isIssuerTaken(error),
+      auditOf: ({ issuer, name }) => ({ issuer, name }),
+      powersOf: ({ purposes, kind, status }) => ({ purposes, kind, status }),
+      changed: (_id, tenantId) => known.invalidate([tenantId]),
+    })
+    const others = boundHandlers<
+      Omit<TrustedIssuersProtocol, keyof EntityMessages>,
+      TrustedIssuerTools
+    >(
+      {
+        listTrustedIssuerRules,
+        createTrustedIssuerRule,
+        deleteTrustedIssuerRule,
+        evaluateTrustedIssuerToken,
+        admitAssertion,
+      },
+      {
+        ...needs,
+        known,
+        mayLookAgain: atMostEvery(LOOK_AGAIN_MS, needs.clock),
+        keys: issuerKeys(needs.documents, needs.clock),
+      },
+    )
+    return { ...entityOf, ...others }
+  },
+})
+
+type EntityMessages = { list: 0; read: 0; create: 0; update: 0; remove: 0 }

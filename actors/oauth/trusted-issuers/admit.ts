@@ -1,0 +1,49 @@
+/** Admits a token of a trusted issuer, or says what would happen to it. */
+import { isUuid } from '../../domain/ids.js'
+import { trustedIssuerTable } from '../../../storage/oauth/trusted-issuers.js'
+import { judge, useOnce } from './admission.js'
+import type { TrustedIssuerHandler } from './needs.js'
+import { failed } from './validation.js'
+
+export const admitAssertion: TrustedIssuerHandler<'admitAssertion'> = async (
+  tools,
+  { tenantId, assertion, presentedAs },
+) => {
+  const judged = await judge(tools, tenantId, assertion)
+  if ('failed' in judged) return { tag: 'not_admitted', step: judged.failed[0]!.step }
+  const { issuer, rule, jws, scopes } = judged
+  if (presentedAs === 'spiffe' && issuer.kind !== 'spiffe')
+    return { tag: 'not_admitted', step: 'issuer' }
+  if (!(await useOnce(tools, judged))) return { tag: 'not_admitted', step: 'jti' }
+  return {
+    tag: 'admitted',
+    issuerId: issuer.id,
+    ruleId: rule.id,
+    target: { clientId: rule.clientId, agentId: rule.agentId },
+    scopes,
+    resources: rule.resources,
+    maxLifetimeSecs: rule.maxLifetimeSecs,
+    expiresAtSecs: Number(jws.claims['exp']),
+  }
+}
+
+export const evaluateTrustedIssuerToken: TrustedIssuerHandler<
+  'evaluateTrustedIssuerToken'
+> = async (tools, { caller, id, token }, { signal }) => {
+  const { tenantId } = caller.principal
+  const named = isUuid(id)
+    ? await tools.database.tenant(tenantId, (tx) => trustedIssuerTable.find(tx, tenantId, id), {
+        signal,
+      })
+    : undefined
+  if (named === undefined) return { tag: 'unknown' }
+  const judged = await judge(tools, tenantId, token)
+  if ('failed' in judged)
+    return { tag: 'evaluated', ruleId: judged.rule?.id ?? null, failed: judged.failed }
+  const isOther = judged.issuer.id !== id
+  return {
+    tag: 'evaluated',
+    ruleId: isOther ? null : judged.rule.id,
+    failed: isOther ? [failed('issuer', `the token is of ${judged.issuer.issuer}`)] : [],
+  }
+}

@@ -1,0 +1,71 @@
+/** What the schema of a trusted issuer cannot see. */
+import type { MemberInvalid } from '../../domain/entities/messages.js'
+import type { TrustedIssuerDraft } from '../../domain/entities/trusted-issuer.js'
+import { keySetFault } from './issuer-keys.js'
+
+/** SPIFFE-ID section 2.1. */
+const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/
+const KEY_SET_CHARACTERS_MAX = 65_536
+const PRIVATE = /"(?:d|k|p|q|dp|dq|qi)":/
+
+/** The first fault of a draft. Null if the draft is valid. */
+export function draftFault(
+  draft: TrustedIssuerDraft,
+  urlFaultOf: (url: string) => string | null,
+): MemberInvalid | null {
+  const { kind, issuer, jwksUri, jwks, spiffe } = draft
+  if ((kind === 'spiffe') !== (spiffe !== null))
+    return invalid('/spiffe', 'spiffe is for the kind spiffe, and required there.')
+  if (spiffe !== null) return spiffeFault(issuer, spiffe, urlFaultOf)
+  if (kind === 'static_jwks' ? jwks === null : !isHttps(issuer))
+    return kind === 'static_jwks'
+      ? invalid('/jwks', 'The kind static_jwks needs jwks.')
+      : invalid('/issuer', 'The issuer must be an https URL without query and fragment.')
+  if (jwks !== null && jwksUri !== null) return invalid('/jwks', 'Send jwks or jwks_uri, not both.')
+  if (jwks !== null) return keysFault(jwks)
+  return jwksUri === null ? null : addressFault('/jwks_uri', jwksUri, urlFaultOf)
+}
+
+function spiffeFault(
+  issuer: string,
+  spiffe: NonNullable<TrustedIssuerDraft['spiffe']>,
+  urlFaultOf: (url: string) => string | null,
+): MemberInvalid | null {
+  const { trust_domain: domain, bundle_endpoint_url: bundle } = spiffe
+  if (!TRUST_DOMAIN.test(domain))
+    return invalid(
+      '/spiffe/trust_domain',
+      'The trust domain has small letters, digits, dots, dashes and underscores.',
+    )
+  if (issuer !== `spiffe://${domain}`)
+    return invalid('/issuer', `The issuer of this trust domain is spiffe://${domain}.`)
+  return addressFault('/spiffe/bundle_endpoint_url', bundle, urlFaultOf)
+}
+
+function keysFault(jwks: Readonly<Record<string, unknown>>): MemberInvalid | null {
+  const text = JSON.stringify(jwks)
+  if (text.length > KEY_SET_CHARACTERS_MAX || keySetFault(jwks) !== null)
+    return invalid('/jwks', `A key set has keys, and at most ${KEY_SET_CHARACTERS_MAX} characters.`)
+  return PRIVATE.test(text) ? invalid('/jwks', 'The key set has a private or symmetric key.') : null
+}
+
+function addressFault(
+  pointer: string,
+  url: string,
+  urlFaultOf: (url: string) => string | null,
+): MemberInvalid | null {
+  const fault = urlFaultOf(url)
+  return fault === null ? null : invalid(pointer, `The address cannot be fetched: ${fault}.`)
+}
+
+function isHttps(text: string): boolean {
+  if (!URL.canParse(text)) return false
+  const { protocol, search, hash, username } = new URL(text)
+  return protocol === 'https:' && search === '' && hash === '' && username === ''
+}
+
+const invalid = (pointer: string, detail: string): MemberInvalid => ({
+  tag: 'invalid',
+  pointer,
+  detail,
+})

@@ -1,0 +1,108 @@
+/** The rules of a trusted issuer: which of its tokens stand for which application or agent. */
+import {
+  deleteRule,
+  insertRule,
+  rulesOf,
+  trustedIssuerTable,
+} from '../../../storage/oauth/trusted-issuers.js'
+import { isUuid } from '../../domain/ids.js'
+import { createOnce } from '../../platform/creation.js'
+import { recordAudit } from '../../platform/record-audit.js'
+import { scopesOfTarget } from './admission.js'
+import { conditionFault, isPinned, PINNED } from './conditions.js'
+import type { TrustedIssuerHandler } from './needs.js'
+import type { RuleCreated, RuleRefused } from './protocol.js'
+
+const RULES_MAX = 100
+const UNKNOWN = { tag: 'unknown' } as const
+
+export const listTrustedIssuerRules: TrustedIssuerHandler<'listTrustedIssuerRules'> = async (
+  { database },
+  { caller, id },
+  { signal },
+) => {
+  const { tenantId } = caller.principal
+  if (!isUuid(id)) return UNKNOWN
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      if ((await trustedIssuerTable.find(tx, tenantId, id)) === undefined) return UNKNOWN
+      return { tag: 'listed', rules: await rulesOf(tx, tenantId, id) } as const
+    },
+    { signal },
+  )
+}
+
+export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerRule'> = (
+  needs,
+  message,
+  context,
+) => {
+  const { caller, issuerId, draft } = message
+  type Outcome = RuleCreated | RuleRefused | typeof UNKNOWN
+  return createOnce<Outcome>(needs, message, context, async (tx, tenantId) => {
+    const issuer = isUuid(issuerId)
+      ? await trustedIssuerTable.lock(tx, tenantId, issuerId)
+      : undefined
+    if (issuer === undefined) return UNKNOWN
+    const fault = conditionFault(draft.conditions)
+    if (fault !== null)
+      return { tag: 'invalid', pointer: `/conditions/${fault.index}`, detail: `${fault.detail}.` }
+    if (!isPinned(issuer, draft.conditions))
+      return { tag: 'not_pinned', claim: PINNED[issuer.kind] }
+    const held = await scopesOfTarget(needs, tenantId, draft)
+    if (held === null) return { tag: 'target_unknown' }
+    const scope = draft.scopes.find((one) => !held.includes(one))
+    if (scope !== undefined) return { tag: 'scope_unknown', scope }
+    const rules = await rulesOf(tx, tenantId, issuerId)
+    if (rules.length >= RULES_MAX) return { tag: 'full', most: RULES_MAX }
+    const last = rules.at(-1)?.position ?? -1
+    const rule = {
+      ...draft,
+      id: needs.random.uuid(),
+      tenantId,
+      trustedIssuerId: issuerId,
+      position: draft.position ?? last + 1,
+      createdAt: needs.clock.now(),
+    }
+    await insertRule(tx, rule)
+    const { name, clientId, agentId, scopes, resources, conditions } = rule
+    recordAudit(needs, tx, caller, context, {
+      type: 'admin.trusted_issuer.rule.created',
+      resource: { type: 'trusted_issuer_rule', id: rule.id },
+      data: {
+        trusted_issuer_id: issuerId,
+        name,
+        client_id: clientId,
+        agent_id: agentId,
+        scopes,
+        resources,
+        conditions,
+      },
+    })
+    return { tag: 'created', rule, replayed: false }
+  })
+}
+
+export const deleteTrustedIssuerRule: TrustedIssuerHandler<'deleteTrustedIssuerRule'> = async (
+  needs,
+  { caller, id, ruleId },
+  context,
+) => {
+  const { tenantId } = caller.principal
+  if (!isUuid(id) || !isUuid(ruleId)) return UNKNOWN
+  return needs.database.tenant(
+    tenantId,
+    async (tx) => {
+      const deleted = await deleteRule(tx, tenantId, id, ruleId)
+      if (deleted === undefined) return UNKNOWN
+      recordAudit(needs, tx, caller, context, {
+        type: 'admin.trusted_issuer.rule.deleted',
+        resource: { type: 'trusted_issuer_rule', id: ruleId },
+        data: { trusted_issuer_id: id, name: deleted.name },
+      })
+      return { tag: 'removed' } as const
+    },
+    { signal: context.signal },
+  )
+}

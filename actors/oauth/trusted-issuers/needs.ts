@@ -1,0 +1,20 @@
+/** What the handlers of trusted issuers need. */
+import type { Handler } from '../../../runtime/kernel/actor.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { RemoteDocuments } from '../../platform/outbound-http/remote-documents.js'
+import type { AdmissionNeeds } from './admission.js'
+import type { TrustedIssuersProtocol } from './protocol.js'
+
+export type TrustedIssuersNeeds = Omit<AdmissionNeeds, 'known' | 'keys' | 'mayLookAgain'> & {
+  readonly random: Random
+  readonly documents: Pick<RemoteDocuments, 'get'>
+  /** The fault of a URL that would be fetched. Null if it may be. */
+  readonly urlFaultOf: (url: string) => string | null
+}
+export type TrustedIssuerTools = TrustedIssuersNeeds & AdmissionNeeds
+
+export type TrustedIssuerHandler<K extends keyof TrustedIssuersProtocol> = Handler<
+  TrustedIssuerTools,
+  TrustedIssuersProtocol,
+  K
+>

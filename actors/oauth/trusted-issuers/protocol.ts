@@ -1,0 +1,109 @@
+/** Messages for issuers that a tenant trusts. See docs/guides/oauth/workload-identity.md. */
+import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Caller } from '../../domain/audit.js'
+import type {
+  EntityProtocol,
+  MemberInvalid,
+  OneRow,
+  RowUnknown,
+} from '../../domain/entities/messages.js'
+import type { Rule, RuleDraft, TrustedIssuerMembers } from '../../domain/entities/trusted-issuer.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
+
+export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, IssuerRefused> & {
+  listTrustedIssuerRules: Ask<OneRow, RulesListed | RowUnknown>
+  createTrustedIssuerRule: Ask<
+    {
+      readonly caller: Caller
+      readonly issuerId: string
+      readonly draft: RuleDraft & { readonly position: number | null }
+      readonly idempotency: IdempotencyClaim | null
+    },
+    RuleCreated | RuleRefused | RowUnknown | IdempotencyRefused
+  >
+  deleteTrustedIssuerRule: Ask<
+    OneRow & { readonly ruleId: string },
+    { readonly tag: 'removed' } | RowUnknown
+  >
+  /** What would happen to a token. Issues nothing, and does not use up its `jti`. */
+  evaluateTrustedIssuerToken: Ask<OneRow & { readonly token: string }, Evaluated | RowUnknown>
+  /** Finds the application or agent for which a token of a trusted issuer stands. Uses up its `jti`. */
+  admitAssertion: Ask<AdmitAssertion, Admitted | NotAdmitted>
+}
+
+/** `conflict`: the tenant trusts the issuer for this purpose already. */
+export type IssuerRefused = MemberInvalid | { readonly tag: 'conflict' }
+
+export type RulesListed = {
+  readonly tag: 'listed'
+  readonly rules: readonly Rule[]
+}
+export type RuleCreated = {
+  readonly tag: 'created'
+  readonly rule: Rule
+  readonly replayed: boolean
+}
+export type RuleRefused =
+  | MemberInvalid
+  | { readonly tag: 'full'; readonly most: number }
+  /** No condition pins what the issuer never gives to another workload. */
+  | { readonly tag: 'not_pinned'; readonly claim: string }
+  /** The target is no active application or agent of the tenant. */
+  | { readonly tag: 'target_unknown' }
+  /** The target does not have this scope. */
+  | { readonly tag: 'scope_unknown'; readonly scope: string }
+
+/** The steps of validation, in their order. */
+export const STEPS = [
+  'size',
+  'parse',
+  'algorithm',
+  'issuer',
+  'purpose',
+  'key',
+  'signature',
+  'exp',
+  'nbf',
+  'iat',
+  'aud',
+  'jti',
+  'rule',
+  'target',
+  'scope',
+] as const
+export type Step = (typeof STEPS)[number]
+export type StepFailed = { readonly step: Step; readonly detail: string }
+
+export type Evaluated = {
+  readonly tag: 'evaluated'
+  /** Null if no rule matches. */
+  readonly ruleId: string | null
+  /** Empty: the token is accepted. */
+  readonly failed: readonly StepFailed[]
+}
+
+export type AdmitAssertion = {
+  readonly tenantId: string
+  readonly assertion: string
+  /** `spiffe`: presented as the jwt-spiffe type. Null accepts every kind. */
+  readonly presentedAs: 'spiffe' | null
+}
+export type Admitted = {
+  readonly tag: 'admitted'
+  readonly issuerId: string
+  readonly ruleId: string
+  readonly target: Pick<Rule, 'clientId' | 'agentId'>
+  readonly scopes: readonly string[]
+  readonly resources: readonly string[]
+  readonly maxLifetimeSecs: number | null
+  /** When the assertion expires. */
+  readonly expiresAtSecs: number
+}
+export type NotAdmitted = { readonly tag: 'not_admitted'; readonly step: Step }
+
+export const trustedIssuers = address<TrustedIssuersProtocol>('trusted-issuers', [
+  'list',
+  'read',
+  'listTrustedIssuerRules',
+  'evaluateTrustedIssuerToken',
+])

@@ -1,0 +1,82 @@
+/** The steps of validation of a token of a trusted issuer, in their order (docs/guides/oauth/workload-identity.md). */
+import type { RuleCondition, Rule, TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
+import { isTime, type IssuerJws } from '../../platform/jose/issuer-jws.js'
+import { claimAt, type Claims, unmet } from './conditions.js'
+import type { Step, StepFailed } from './protocol.js'
+
+/** A `jti` is stored until its token expires. */
+const ID_CHARACTERS_MAX = 256
+const SHOWN_CHARACTERS_MAX = 100
+
+export const failed = (step: Step, detail: string): StepFailed => ({ step, detail })
+
+/** The names under which the issuer of a token can be registered. The signature decides whether it made the token. */
+export function issuerNames({ iss, sub }: Claims): readonly string[] {
+  const domain = typeof sub === 'string' ? /^spiffe:\/\/[^/]+/.exec(sub)?.[0] : undefined
+  return [iss, domain].filter((name): name is string => typeof name === 'string' && name !== '')
+}
+
+/** The first fault of the times and the audience. Null if they are right. */
+export function claimsFault(
+  { claims }: IssuerJws,
+  issuer: TrustedIssuer,
+  { nowSecs, ownIssuer }: { readonly nowSecs: number; readonly ownIssuer: string },
+): StepFailed | null {
+  const { exp, nbf, iat, jti } = claims
+  const skew = issuer.clockSkewSecs
+  if (!isTime(exp)) return failed('exp', 'exp is missing: a token without an end is refused')
+  if (exp <= nowSecs - skew) return failed('exp', `the token expired at ${exp}, it is ${nowSecs}`)
+  if (nbf !== undefined && (!isTime(nbf) || nbf > nowSecs + skew))
+    return failed('nbf', 'the token is not valid yet')
+  // A JWT-SVID may have none: its lifetime is bound instead.
+  const isSpiffe = issuer.kind === 'spiffe'
+  if (iat === undefined ? !isSpiffe : !isTime(iat) || iat > nowSecs + skew)
+    return failed('iat', 'iat is missing, or in the future')
+  const age = isTime(iat) ? nowSecs - iat : exp - nowSecs
+  if (age > issuer.maxTokenAgeSecs + skew)
+    return failed('iat', `the token is older than ${issuer.maxTokenAgeSecs} seconds`)
+  const audience = audienceFault(claims, issuer, ownIssuer)
+  if (audience !== null) return audience
+  if (!issuer.requireJti || isSpiffe) return null
+  return typeof jti === 'string' && jti !== '' && jti.length <= ID_CHARACTERS_MAX
+    ? null
+    : failed('jti', `jti must be a text of 1 to ${ID_CHARACTERS_MAX} characters`)
+}
+
+function audienceFault(
+  { aud }: Claims,
+  { audiences, kind }: TrustedIssuer,
+  ownIssuer: string,
+): StepFailed | null {
+  const accepted = audiences.length > 0 ? audiences : [ownIssuer, `${ownIssuer}/`]
+  const stated: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
+  // A JWT-SVID for several audiences could be presented by each of them to the others.
+  if (kind === 'spiffe' && stated.length !== 1)
+    return failed('aud', 'aud of a JWT-SVID must be one value')
+  return stated.some((one) => accepted.includes(one as string))
+    ? null
+    : failed('aud', `aud is ${shown(aud)}: it must be ${accepted.join(' or ')}`)
+}
+
+/** The first rule that the claims meet, or what each rule misses. */
+export function matchRules(
+  rules: readonly Rule[],
+  claims: Claims,
+): Rule | { readonly failed: readonly StepFailed[] } {
+  const misses: StepFailed[] = []
+  for (const rule of rules) {
+    const condition = unmet(rule.conditions, claims)
+    if (condition === undefined) return rule
+    misses.push(failed('rule', missOf(rule, condition, claims)))
+  }
+  return { failed: misses.length > 0 ? misses : [failed('rule', 'the issuer has no rule')] }
+}
+
+function missOf({ name }: Rule, { claim, op, value }: RuleCondition, claims: Claims): string {
+  const stated = claimAt(claims, claim)
+  const is = stated === undefined ? 'is missing' : `is ${shown(stated)}`
+  return `${name}: ${claim} ${is}, and the rule says ${op} ${shown(value)}`
+}
+
+const shown = (value: unknown) =>
+  (JSON.stringify(value) ?? 'missing').slice(0, SHOWN_CHARACTERS_MAX)

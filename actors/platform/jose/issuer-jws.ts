@@ -1,0 +1,102 @@
+/** JWTs of other issuers, with the algorithms that they use (RFC 7515, RFC 7518, RFC 8725). jose verifies them. */
+import { compactVerify, type CryptoKey, errors, importJWK } from 'jose'
+import { ISSUER_ALGORITHMS } from '../../domain/entities/trusted-issuer.js'
+import { parseStrictJson } from './strict-json.js'
+
+export { isTime } from './jwt.js'
+
+export const ISSUER_JWS_CHARACTERS_MAX = 16_384
+const COMPACT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+$/
+/** Keys of issuers that state no `alg`: RSA keys serve both. */
+const ALGORITHMS_OF: Readonly<Record<string, readonly IssuerAlgorithm[]>> = {
+  'EC P-256': ['ES256'],
+  'OKP Ed25519': ['EdDSA'],
+  'RSA undefined': ['RS256', 'PS256'],
+}
+
+export type IssuerAlgorithm = (typeof ISSUER_ALGORITHMS)[number]
+
+/** A token of another issuer. Nothing in it is trustworthy before `isSignedByIssuer`. */
+export type IssuerJws = {
+  readonly alg: IssuerAlgorithm
+  readonly kid: string | undefined
+  readonly claims: Readonly<Record<string, unknown>>
+  readonly compact: string
+}
+
+export type IssuerKey = Readonly<Partial<Record<IssuerAlgorithm, CryptoKey>>>
+
+/** Reads a token. The step that fails, with its reason, for a token that is ambiguous or has a foreign algorithm. */
+export function readIssuerJws(
+  compact: string,
+): IssuerJws | { readonly step: 'size' | 'parse' | 'algorithm'; readonly detail: string } {
+  if (compact.length > ISSUER_JWS_CHARACTERS_MAX)
+    return {
+      step: 'size',
+      detail: `the token has more than ${ISSUER_JWS_CHARACTERS_MAX} characters`,
+    }
+  const [, head, payload] = COMPACT.exec(compact) ?? []
+  const header = head && parseJwsObject(head)
+  const claims = payload && parseJwsObject(payload)
+  if (!header || !claims) return { step: 'parse', detail: 'it is not a well-formed signed JWT' }
+  const { alg, kid } = header
+  if ('crit' in header) return { step: 'parse', detail: 'crit is not supported' }
+  if (kid !== undefined && typeof kid !== 'string')
+    return { step: 'parse', detail: 'kid must be a text' }
+  return isAlgorithm(alg)
+    ? { alg, kid, claims, compact }
+    : { step: 'algorithm', detail: `alg must be one of ${ISSUER_ALGORITHMS.join(', ')}` }
+}
+
+/** True if the key made the signature with the algorithm of the header. jose refuses RSA keys of less than 2048 bits. */
+export async function isSignedByIssuer(
+  { alg, compact }: IssuerJws,
+  keys: IssuerKey,
+): Promise<boolean> {
+  const key = keys[alg]
+  if (key === undefined) return false
+  try {
+    await compactVerify(compact, key, { algorithms: [alg] })
+    return true
+  } catch (error) {
+    if (error instanceof errors.JOSEError || error instanceof TypeError) return false
+    throw error
+  }
+}
+
+/** Imports a public key for the algorithms that it can have. Undefined for private, symmetric and other keys. */
+export async function importIssuerKey(
+  jwk: Readonly<Record<string, unknown>>,
+): Promise<IssuerKey | undefined> {
+  if (hasPrivateMember(jwk)) return undefined
+  const { kty, crv, alg } = jwk
+  const possible = ALGORITHMS_OF[`${String(kty)} ${String(crv)}`] ?? []
+  const chosen = possible.filter(
+    (one) => alg === undefined || alg === one || (alg === 'Ed25519' && one === 'EdDSA'),
+  )
+  if (chosen.length === 0) return undefined
+  try {
+    const imported = await Promise.all(
+      chosen.map(async (one) => [one, await importJWK({ ...jwk, alg: one }, one)] as const),
+    )
+    return Object.fromEntries(imported) as IssuerKey
+  } catch {
+    return undefined
+  }
+}
+
+function isAlgorithm(alg: unknown): alg is IssuerAlgorithm {
+  return typeof alg === 'string' && (ISSUER_ALGORITHMS as readonly string[]).includes(alg)
+}
+
+const hasPrivateMember = (jwk: object) =>
+  ['d', 'k', 'p', 'q'].some((member) => Object.hasOwn(jwk, member))
+
+function parseJwsObject(text: string): Readonly<Record<string, unknown>> | undefined {
+  const bytes = Buffer.from(text, 'base64url')
+  if (bytes.toString('base64url') !== text) return undefined
+  const value = parseStrictJson(bytes, 16)
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : undefined
+}
