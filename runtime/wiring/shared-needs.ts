@@ -5,7 +5,7 @@ import { createRemoteDocuments } from '../../actors/platform/outbound-http/remot
 import { ownAddressTest } from '../../actors/platform/oauth/audience-ownership.js'
 import { TenantGroups } from '../../actors/platform/tenant-groups.js'
 import { createDocuments } from '../../actors/platform/outbound-http/documents.js'
-import { signInOffers } from '../../actors/identity/sign-in/settings.js'
+import { signInOffers } from '../../actors/identity/sign-in/ways/ways-in.js'
 import type { TenantsProtocol } from '../../actors/identity/users/tenants/protocol.js'
 import type { ActorRef } from '../kernel/actor.js'
 import { captchaOf, mailQueueOf } from './mail.js'

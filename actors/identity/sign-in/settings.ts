@@ -1,8 +1,6 @@
 /** [two_factor], [email_otp], [magic_link], [invitations], [user_self_service]. */
 import { count, dependentFlag, flag, seconds } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
-import { hasPhone, type PhoneSettings } from './ways/phone/settings.js'
-import type { SignInOffers } from './protocol.js'
 
 export const twoFactorSettings = section(
   'two_factor',
@@ -67,28 +65,3 @@ export const userSelfServiceSettings = section(
 export type EmailOtpSettings = SettingsOf<typeof emailOtpSettings>
 export type MagicLinkSettings = SettingsOf<typeof magicLinkSettings>
 export type UserSelfServiceSettings = SettingsOf<typeof userSelfServiceSettings>
-
-type Switch = { readonly enabled: boolean }
-
-/** The sign-in methods offered in addition to a password. */
-export function signInOffers(settings: {
-  readonly passkey: Switch
-  readonly email_otp: Switch
-  readonly magic_link: Switch
-  readonly user_self_service: Switch & { readonly sign_up_default: boolean }
-  readonly phone: Pick<PhoneSettings, 'enabled' | 'provider'>
-  readonly sms: Switch
-  readonly siwe: Switch
-  readonly anonymous: Switch
-}): SignInOffers {
-  return {
-    passkey: settings.passkey.enabled,
-    code: settings.email_otp.enabled,
-    link: settings.magic_link.enabled,
-    reset: settings.user_self_service.enabled,
-    signUp: settings.user_self_service.enabled && settings.user_self_service.sign_up_default,
-    phone: hasPhone(settings.phone) && settings.sms.enabled,
-    ethereum: settings.siwe.enabled,
-    guest: settings.anonymous.enabled,
-  }
-}

@@ -22,9 +22,8 @@ import type { FlowReason } from '../sessions/protocol.js'
 import type { SessionCookieSettings } from '../sessions/settings.js'
 import type { PasswordsProtocol } from '../../passwords/protocol.js'
 import type { FederatedLoginProtocol } from '../ways/federated/protocol.js'
-import type { Upstream } from '../../../domain/upstream.js'
 import type { TenantsProtocol } from '../../users/tenants/protocol.js'
-import { anonymousOf, brandingOf, signUpOf } from '../../../domain/tenants/branding.js'
+import { brandingOf, signUpOf } from '../../../domain/tenants/branding.js'
 import type { AdaptiveMfa } from '../second-factors/risk.js'
 import type { AdaptiveMfaSettings } from '../second-factors/settings.js'
 import type { Lockout, LockoutSettings } from '../limits/lockout.js'
@@ -33,8 +32,6 @@ import type {
   FlowPage,
   FlowStep,
   FlowUnknown,
-  LoginShown,
-  SignInOffers,
   StartLogin,
   StepRedirect,
 } from '../protocol.js'
@@ -175,44 +172,6 @@ function stepForOtherUser(
 /** Redirects to the step the browser needs instead of the page it requested. */
 export function onward({ step, token, flow }: Progress): StepRedirect {
   return { tag: 'onward', location: pathOf(step, token, flow.returnTo) }
-}
-
-/** The federated providers on the sign-in page of a flow. */
-async function upstreamsOf(
-  { federatedLogin }: Pick<SignInNeeds, 'federatedLogin'>,
-  { tenantId, tenantSettings }: SignInFlowFound,
-  context: MessageContext,
-): Promise<readonly Upstream[]> {
-  const { upstreams } = await federatedLogin.offered({ tenantId, tenantSettings }, context)
-  return upstreams
-}
-
-/** Whether a guest may meet this sign-in: the tenant has guests, and neither a level nor a user is required. */
-export function admitsGuest({
-  tenantSettings,
-  level,
-  sub,
-  reason,
-}: Pick<SignInFlowFound, 'tenantSettings' | 'level' | 'sub' | 'reason'>): boolean {
-  const { tag } = reason as FlowReason
-  return anonymousOf(tenantSettings) && level === 1 && sub === null && tag !== 'sensitive'
-}
-
-/** The offers of the deployment that apply to a sign-in. */
-function offersIn(offers: SignInOffers, flow: SignInFlowFound): SignInOffers {
-  return { ...offers, guest: offers.guest && admitsGuest(flow) }
-}
-
-/** The sign-in page of a flow. */
-export async function loginShown(
-  tools: Pick<SignInNeeds, 'federatedLogin'> & { readonly offers: SignInOffers },
-  { flow, token }: Progress,
-  email: string,
-  context: MessageContext,
-): Promise<LoginShown> {
-  const upstreams = await upstreamsOf(tools, flow, context)
-  const offers = offersIn(tools.offers, flow)
-  return { ...flowPage(token, flow), email, again: false, offers, upstreams, captcha: null }
 }
 
 /** A browser that is signed in does not see the pages of a first factor, except to sign in as another user. */

@@ -15,15 +15,14 @@ import {
   endHumanSessions,
   findTenantUserOfAccount,
   findTenantUserOfAccountSub,
-  insertTenantUser,
 } from '../../../../storage/identity/tenant-users.js'
 import { findControlPlane } from '../../../../storage/identity/tenants.js'
 import { withoutCaller } from '../../../domain/audit.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
+import { insertActiveUser } from '../joining.js'
 import { APPOINTED_SCOPES, type AppointedScope } from '../../../domain/scopes.js'
 
-const SUBJECT_BYTES = 24
 /** An operator is a member of the control plane: the appointed scopes are all that is added. */
 const ROLE = 'member'
 
@@ -123,8 +122,5 @@ async function asMember(
   const now = clock.now()
   if ((await findTenantUserOfAccount(tx, tenantId, accountId)) !== undefined)
     return activateWithRole(tx, tenantId, accountId, ROLE, now)
-  const person = { id: random.uuid(), sub: random.token(SUBJECT_BYTES) }
-  const user = { ...person, tenantId, accountId, status: 'active', roles: [ROLE] } as const
-  await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
-  return person
+  return insertActiveUser(tx, random, { tenantId, accountId, roles: [ROLE] }, now)
 }

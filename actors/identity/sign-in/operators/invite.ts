@@ -18,7 +18,7 @@ import {
   findTenantUserOfAccount,
 } from '../../../../storage/identity/tenant-users.js'
 import { setAppointed } from './appoint-person.js'
-import { appendJoined } from '../join-by-invitation.js'
+import { appendJoined, becomeTenantUser } from '../joining.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { choosePassword } from '../recovery/choose-password.js'
 import { type Email, parseEmail } from '../../../domain/email.js'
@@ -29,7 +29,7 @@ import { brandingOf } from '../../../domain/tenants/branding.js'
 import { orBusy } from '../limits/lockout.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
 import type { AcceptInvite, Visitor } from '../protocol.js'
-import { becomeTenantUser, openFirstSession } from '../sessions/open-session.js'
+import { openFirstSession } from '../sessions/open-session.js'
 
 const LINK_TOKEN_BYTES = 32
 const ACCOUNT = '/auth/account'

@@ -3,12 +3,9 @@ import {
   insertBrowserSession,
   replaceBrowserSession,
 } from '../../../../storage/identity/browser-sessions.js'
-import { insertTenantUser } from '../../../../storage/identity/tenant-users.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
-import { eventData } from '../../../domain/events.js'
 import { rememberVisit } from '../second-factors/risk.js'
 import { personEvent } from '../../../platform/people/person-events.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
@@ -17,7 +14,6 @@ import type { SignInNeeds } from '../flow/progress.js'
 import type { Visitor } from '../protocol.js'
 
 export const SESSION_TOKEN_BYTES = 32
-const SUBJECT_BYTES = 24
 
 export type OpenSession = {
   readonly tenantId: string
@@ -100,31 +96,4 @@ export async function openFirstSession(
   const event = { ...base, type: 'auth.login.success', fields: { amr, acr: 'aal1' } } as const
   appendEvents(tx, [personEvent(tools.random, event, now)])
   return session.token
-}
-
-/** Makes an account a user of the tenant, by its own act, and appends the event. */
-export async function becomeTenantUser(
-  tx: Transaction,
-  random: Random,
-  { tenantId, accountId, email, roles }: NewTenantUser,
-  { requestId }: MessageContext,
-  now: Date,
-): Promise<{ readonly id: string; readonly sub: string }> {
-  const id = random.uuid()
-  const sub = random.token(SUBJECT_BYTES)
-  const user = { id, sub, tenantId, accountId, status: 'active', roles } as const
-  await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
-  const about = { actor: { type: 'human', id: sub }, resource: { type: 'tenant_user', id } }
-  const fields = { email, status: 'active', fixture: false }
-  const data = eventData({ ...about, requestId }, fields)
-  const event = { id: random.uuid(), tenantId, occurredAt: now, data }
-  appendEvents(tx, [{ ...event, type: 'admin.user.created' }])
-  return { id, sub }
-}
-
-type NewTenantUser = {
-  readonly tenantId: string
-  readonly accountId: string
-  readonly email: string
-  readonly roles: readonly string[]
 }

@@ -23,7 +23,6 @@ import { knownBrowserName } from '../second-factors/risk.js'
 import {
   firstFactorPage,
   flowPage,
-  loginShown,
   type Progress,
   progressIn,
   readProgress,
@@ -33,6 +32,7 @@ import { attemptFirstFactor, openSessionInFlow } from '../first-factor.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
 import { addressAt, tenantHostOf } from '../tenant-host.js'
 import type { MailShown, RequestMail, Visitor } from '../protocol.js'
+import { loginShown } from './ways-in.js'
 
 const LINK_TOKEN_BYTES = 32
 const CODE = 'svc-mail-code-v1'

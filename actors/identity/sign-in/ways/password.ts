@@ -6,7 +6,7 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { soughtEmail } from '../../../domain/email.js'
 import { findSignIn, lockPassword, rehashPassword } from '../../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import { beginAccountFlow, isForAnyone, isOtherUser, loginShown } from '../flow/progress.js'
+import { beginAccountFlow, isForAnyone, isOtherUser } from '../flow/progress.js'
 import { needsFirstFactor, onward, type Progress, progressIn } from '../flow/progress.js'
 import { orBusy } from '../limits/lockout.js'
 import { browserName, knownBrowserName } from '../second-factors/risk.js'
@@ -18,6 +18,7 @@ import {
 } from '../first-factor.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
 import type { LoginShown, PasswordLogin, SignedIn } from '../protocol.js'
+import { loginShown } from './ways-in.js'
 
 export const showSignIn: SignInHandler<'showSignIn'> = async (
   tools,

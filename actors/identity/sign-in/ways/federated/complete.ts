@@ -8,12 +8,11 @@ import type { Random } from '../../../../../runtime/kernel/random.js'
 import { insertAccount } from '../../../../../storage/identity/accounts.js'
 import { appendEvents, type NewEvent } from '../../../../../storage/platform/outbox.js'
 import { appendAudit, type NewAuditEvent } from '../../../../../storage/operations/audit.js'
-import { appendJoined, joinByInvitation } from '../../join-by-invitation.js'
+import { appendJoined, insertActiveUser, joinByInvitation, newUserEvent } from '../../joining.js'
 import { recordSignIn } from '../../../../../storage/identity/sign-ins.js'
 import type { SignInFlowFound } from '../../../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../../../storage/platform/sql.js'
 import { fillProfile } from '../../../../../storage/identity/profiles.js'
-import { insertTenantUser } from '../../../../../storage/identity/tenant-users.js'
 import {
   acceptInvitation,
   findIdentity,
@@ -34,7 +33,6 @@ import { type PersonEvent, personEvent } from '../../../../platform/people/perso
 import { proveMailbox } from '../../../../platform/people/mailbox-proof.js'
 import { type PersonAudit, personAuditRecord } from '../../../../platform/people/person-events.js'
 import { acrOf } from '../../../../domain/assurance.js'
-import { eventData } from '../../../../domain/events.js'
 import { socialOf } from '../../../../domain/tenants/branding.js'
 import { challengeMethods } from '../../first-factor.js'
 import { openSession } from '../../sessions/open-session.js'
@@ -46,7 +44,6 @@ import type { Provider } from './providers.js'
 import { domainOf, readEmail } from '../../../../platform/mail/public-domains.js'
 import { admission, type Arrival, decide, evidenceOf, type Vouching, vouchingOf } from './rules.js'
 
-const SUBJECT_BYTES = 24
 /** Assumed age of an authentication when the provider sends no `auth_time`. */
 const UNSTATED_AGE_MS = 3_600_000
 const ATTEMPTS = 3
@@ -218,15 +215,10 @@ async function provision(
   { requestId }: MessageContext,
   now: Date,
 ): Promise<{ readonly id: string; readonly sub: string; readonly events: readonly NewEvent[] }> {
-  const id = random.uuid()
-  const sub = random.token(SUBJECT_BYTES)
-  const user = { tenantId, id, accountId, sub, status: 'active', roles: [] } as const
-  await insertTenantUser(tx, { ...user, fixture: false, createdAt: now })
-  const about = { actor: { type: 'human', id: sub }, resource: { type: 'tenant_user', id } }
+  const names = await insertActiveUser(tx, random, { tenantId, accountId, roles: [] }, now)
   const fields = { provider: provider.id, ...(email === null ? {} : { email }) }
-  const data = eventData({ ...about, requestId }, fields)
-  const event = { id: random.uuid(), tenantId, occurredAt: now, data }
-  return { id, sub, events: [{ ...event, type: 'sso.user.provisioned' }] }
+  const about = { ...names, tenantId, requestId }
+  return { ...names, events: [newUserEvent(random, about, 'sso.user.provisioned', fields, now)] }
 }
 
 /** Opens the session at the level that the provider states. */

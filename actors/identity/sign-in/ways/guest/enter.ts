@@ -1,18 +1,18 @@
 /** Creates a guest and opens its session. */
 import { insertAccount } from '../../../../../storage/identity/accounts.js'
-import { insertTenantUser } from '../../../../../storage/identity/tenant-users.js'
 import { markGuest } from '../../../../../storage/identity/ways/guests.js'
 import { appendEvents } from '../../../../../storage/platform/outbox.js'
 import { guestAddress } from '../../../../domain/email.js'
 import { quotaAddress } from '../../../../domain/quota-address.js'
 import { personEvent } from '../../../../platform/people/person-events.js'
 import { signedInAt } from '../../first-factor.js'
-import { admitsGuest, progressIn, readProgress } from '../../flow/progress.js'
+import { insertActiveUser } from '../../joining.js'
+import { progressIn, readProgress } from '../../flow/progress.js'
+import { admitsGuest } from '../ways-in.js'
 import { orBusy } from '../../limits/lockout.js'
 import { openSession } from '../../sessions/open-session.js'
 import type { GuestHandler, GuestsTools } from './needs.js'
 
-const SUBJECT_BYTES = 24
 const HOUR_SECS = 3_600
 const DAY_SECS = 86_400
 const DISPLAY_NAME = 'Guest'
@@ -50,8 +50,6 @@ export const continueAsGuest: GuestHandler<'continueAsGuest'> = async (
   if (quota.tag !== 'open') return quota
   const now = clock.now()
   const accountId = random.uuid()
-  const tenantUserId = random.uuid()
-  const sub = random.token(SUBJECT_BYTES)
   // The session that is replaced may belong to another tenant.
   const token = await database.system(async (tx) => {
     const isNew = await insertAccount(tx, {
@@ -64,16 +62,7 @@ export const continueAsGuest: GuestHandler<'continueAsGuest'> = async (
     })
     if (!isNew) throw new Error('the address of a new guest exists')
     await markGuest(tx, accountId, now)
-    await insertTenantUser(tx, {
-      tenantId,
-      id: tenantUserId,
-      accountId,
-      sub,
-      status: 'active',
-      roles: [],
-      fixture: false,
-      createdAt: now,
-    })
+    const { sub } = await insertActiveUser(tx, random, { tenantId, accountId, roles: [] }, now)
     const newSession = { tenantId, tenantSettings, accountId, pending: false, amr: [] }
     const session = await openSession(tx, tools, newSession, visitor, now)
     const base = { tenantId, sub, sessionId: session.id, requestId: context.requestId }
