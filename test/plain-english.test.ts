@@ -5,8 +5,8 @@ import test from 'ava'
 
 const FOLDERS = ['runtime', 'actors', 'gateway', 'storage', 'bench', 'test', 'docs', '.ci']
 const ENDINGS = /\.(ts|md|eta|mjs|cjs)$/
-/** Lists of passwords, release notes, and this list. */
-const EXEMPT = /commonest|^CHANGELOG\.md$|^test\/plain-english\.test\.ts$/
+/** Lists of passwords, and this list. */
+const EXEMPT = /commonest|^test\/plain-english\.test\.ts$/
 
 /** What reads badly, and what to write in its place. */
 const BANNED: readonly [pattern: RegExp, instead: string][] = [
@@ -21,7 +21,7 @@ const BANNED: readonly [pattern: RegExp, instead: string][] = [
   [/(?<!['"])\b([Nn]obody|[Ss]omebody)\b(?!['"])/, 'no user, no caller, another client'],
   [/\bthe house\b/i, 'the service, the process'],
   [/\btells? of\b/i, 'reports, announces'],
-  [/(^|[.:;|] |\* |\/\/ |')Of [a-z]/, 'begin with the subject: "One of several calls ..."'],
+  [/(^|[.:;|*-] |\/\/ |')Of [a-z]/, 'begin with the subject: "One of several calls ..."'],
   [/\bof before\b/i, 'earlier'],
   [/\bis led to\b/i, 'is redirected to'],
   [/\bin the hands\b/i, 'held by, in the possession of'],
