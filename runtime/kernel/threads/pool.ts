@@ -8,7 +8,7 @@
  *     })
  *     const verdict = await pool.run('verify', { challenge, nonce }, turn)
  *
- * Calls of one tick travel together, and what queues up while all threads are busy makes the next
+ * Calls of one tick travel together in one frame (wire.ts), and so do their results. What queues up while all threads are busy makes the next
  * batches larger. A batch whose thread died is run again call by call, which purity allows, and a call
  * whose thread died is run once more, so only the call that kills is lost.
  */
@@ -22,6 +22,7 @@ import type { KernelMetrics } from '../metrics/metrics.js'
 import type { MetricFamily } from '../metrics/plain-metrics.js'
 import type { ThreadStart } from '../placement.js'
 import type { Call, Result } from './pool-worker.js'
+import { packFrame, unpackFrame } from './wire.js'
 
 type Functions<M> = {
   [K in keyof M as M[K] extends (input: never) => unknown ? K & string : never]: M[K] extends (
@@ -136,7 +137,7 @@ class Work extends QueueItem {
 class PiscinaPool {
   readonly #name: string
   readonly #options: PoolOptions
-  #piscina: Piscina<readonly Call[], Result[]> | undefined = undefined
+  #piscina: Piscina<ArrayBuffer, ArrayBuffer> | undefined = undefined
   readonly #log: Logger
   readonly #batchMax: number
   readonly #batchMsMax: number
@@ -173,9 +174,9 @@ class PiscinaPool {
     this.#excluded = options.metrics?.include(async () => poolFamilies(this.stats()))
   }
 
-  #startThreads(): Piscina<readonly Call[], Result[]> {
+  #startThreads(): Piscina<ArrayBuffer, ArrayBuffer> {
     const { module, threadsMax, threadsMin = 1, nice = 0, forgets } = this.#options
-    const piscina = new Piscina<readonly Call[], Result[]>({
+    const piscina = new Piscina<ArrayBuffer, ArrayBuffer>({
       filename: new URL('./pool-worker.js', import.meta.url).href,
       name: 'runBatch',
       minThreads: Math.min(threadsMin, threadsMax),
@@ -279,9 +280,10 @@ class PiscinaPool {
     const hung = new AbortController()
     const timer = setTimeout(() => hung.abort(), this.#batchMsMax)
     try {
-      const calls = batch.map(({ name, input }): Call => [name, input])
+      const frame = packFrame(batch.map(({ name, input }): Call => [name, input]))
       const piscina = this.#piscina ?? this.#startThreads()
-      const results = await piscina.run(calls, { signal: hung.signal })
+      const answer = await piscina.run(frame, { signal: hung.signal, transferList: [frame] })
+      const results = unpackFrame(answer) as Result[]
       for (const [index, work] of batch.entries()) this.#settle(work, results[index]!)
     } catch (error) {
       await this.#recover(batch, error as Error, hung.signal.aborted)
@@ -291,7 +293,7 @@ class PiscinaPool {
   }
 
   /**
-   * The thread died, or an input could not be cloned: run the calls one by one to find the culprit.
+   * The thread died, or a value cannot be in a frame: run the calls one by one to find the culprit.
    */
   async #recover(batch: readonly Work[], error: Error, hung: boolean): Promise<void> {
     const [only] = batch

@@ -211,6 +211,31 @@ export class FrameReader {
   }
 }
 
+const valuePackr = new Packr({ useRecords: true, useBigIntExtension: true, useToJSON: false })
+const valueUnpackr = new Unpackr({ useRecords: true, useBigIntExtension: true })
+const NIL = Uint8Array.of(0xc0)
+
+/**
+ * One value in a frame that needs no other one: for pools, where any thread may take the next frame. Transfer it: then its
+ * memory is in one thread only.
+ * @throws when the value cannot cross.
+ */
+export function packFrame(value: unknown): ArrayBuffer {
+  const packed = valuePackr.pack(value, RESET_BUFFER_MODE)
+  const frame = rightSized([packed], packed.byteLength)
+  // The value may have secrets, and the buffer stays.
+  packed.fill(0)
+  return frame
+}
+
+/** The value of a frame. Its byte arrays are parts of the frame: wiping one wipes its only copy. */
+export function unpackFrame(frame: ArrayBuffer): unknown {
+  const value: unknown = valueUnpackr.unpack(new Uint8Array(frame))
+  // The decoder keeps its last frame, and strings of it.
+  valueUnpackr.unpack(NIL)
+  return value
+}
+
 function readerOf(definitions: Definitions): Unpackr {
   const structures = definitions.map((names) => [...names])
   // Byte arrays are copied out of the frame. A small one would otherwise keep the whole frame

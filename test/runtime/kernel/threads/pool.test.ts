@@ -63,6 +63,39 @@ test('a function that throws fails its own call only', async (t) => {
   await pool.close()
 })
 
+test('bytes, dates and large numbers cross in both directions, and the caller keeps its bytes', async (t) => {
+  const pool = open({ threadsMax: 1 })
+  const bytes = Buffer.from('both ways')
+  for (const at of [new Date(0), 2n ** 70n, undefined]) {
+    const answer = await pool.run('reverse', { bytes: bytes.subarray(5), at })
+    t.deepEqual(answer, { bytes: new Uint8Array(Buffer.from('syaw')), at, isBytes: true })
+  }
+  t.is(bytes.toString(), 'both ways')
+  await pool.close()
+})
+
+test('a thread keeps no bytes of a batch that is answered', async (t) => {
+  const pool = open({ threadsMax: 1 })
+  const { bytes } = await pool.run('reverse', { bytes: Uint8Array.of(1, 2, 3), at: undefined })
+  t.deepEqual(bytes, Uint8Array.of(3, 2, 1))
+  t.deepEqual(await pool.run('keptBytes', { from: 0 }), [0, 0, 0])
+  await pool.close()
+})
+
+test('a value that cannot cross fails its own call only, in both directions', async (t) => {
+  const pool = open({ threadsMax: 1 })
+  const [good, input, output] = await Promise.all([
+    pool.run('square', { value: 3 }),
+    errorOf(pool.run('square', { value: Symbol('no') as never })),
+    errorOf(pool.run('secret', { text: 'hunter2' })),
+  ])
+  t.is(good.squared, 9)
+  t.true(input instanceof ComputeFailed)
+  t.true(output instanceof ComputeFailed)
+  t.notRegex((output as Error).message, /hunter2/)
+  await pool.close()
+})
+
 test('a call that kills its thread takes no other call of its batch with it', async (t) => {
   const pool = open({ threadsMax: 1 })
   const answers = [

@@ -7,8 +7,10 @@ import { ByteStream } from '../../../../runtime/kernel/stream.js'
 import {
   FrameReader,
   FrameWriter,
+  packFrame,
   type PostedFrame,
   type StreamTable,
+  unpackFrame,
 } from '../../../../runtime/kernel/threads/wire.js'
 import { SharedText } from '../../../../runtime/kernel/text/shared-text.js'
 import { runs } from '../../../support/runs.js'
@@ -66,6 +68,21 @@ test('any valid message arrives as it was sent, also with others in a frame', (t
       { numRuns: runs(1000) },
     ),
   )
+})
+
+test('any valid message arrives in a frame that needs no other one', (t) => {
+  t.notThrows(() =>
+    fc.assert(
+      fc.property(fc.array(plain, { maxLength: 8 }), (values) =>
+        isDeepStrictEqual(unpackFrame(packFrame(values)), copyMessage(values)),
+      ),
+      { numRuns: runs(1000) },
+    ),
+  )
+  for (const no of [Symbol('no'), Secret.ofText('hunter2'), ByteStream.from([])])
+    t.throws(() => packFrame([{ no }]))
+  const shapes = Array.from({ length: 500 }, (_, shape) => ({ [`name${shape}`]: [{ shape }] }))
+  t.deepEqual(unpackFrame(packFrame([...shapes, ...shapes])), [...shapes, ...shapes])
 })
 
 test('a member named __proto__ never becomes what a message inherits from', (t) => {
