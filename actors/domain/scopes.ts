@@ -194,6 +194,19 @@ export function sessionScopes({
   return scopes.filter((scope) => !ORGANIZATION_SCOPES.has(scope))
 }
 
+/**
+ * The powers at this service that a caller would give and does not hold. Scopes of user claims do not count, since a client
+ * uses them only with the consent of a user, nor do scopes of credentials and API resources.
+ */
+export function powersBeyond(given: readonly string[], held: readonly string[]): readonly string[] {
+  return given.filter(
+    (scope) =>
+      (SCOPES as readonly string[]).includes(scope) &&
+      !PERSON_SCOPES.has(scope) &&
+      !held.includes(scope),
+  )
+}
+
 /** The tenant and role of an agent at login. */
 export type AgentLogin = {
   /** True if the agent logs in to the control-plane tenant. */

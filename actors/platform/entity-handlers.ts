@@ -36,11 +36,15 @@ export type EntityRules<M extends Members, Refused> = {
   readonly most: number
   /** What the schema cannot see: the first fault of a new or changed row. */
   readonly faultOf: (draft: Draft<M>, caller: Caller) => Refused | null
-  /** A fault that only a look at other data shows, before the write. Members of a change can be undefined or invalid. */
+  /**
+   * A fault that only a look at other data shows, before the write. Members of a change can be undefined or invalid.
+   * @param id null for a new row.
+   */
   readonly foreignFault?: (
     change: Change<M>,
-    tenantId: string,
+    caller: Caller,
     context: MessageContext,
+    id: string | null,
   ) => Promise<Refused | null>
   /** Runs in the transaction of a write, after it. `before` is null for a new row. */
   readonly written?: (tx: Transaction, row: Row<M>, before: Row<M> | null) => Promise<void>
@@ -98,7 +102,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
       const { tenantId } = caller.principal
       const fault =
         faultOf(draft, caller) ??
-        (await rules.foreignFault?.(draft as Change<M>, tenantId, context))
+        (await rules.foreignFault?.(draft as Change<M>, caller, context, null))
       if (fault) return fault
       const insert = async (tx: Transaction) => {
         if (!(await table.hasRoom(tx, tenantId, most))) return { tag: 'full', most } as const
@@ -117,7 +121,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 
     async update({ caller, id, change }, context) {
       if (!isUuid(id)) return UNKNOWN
-      const foreign = await rules.foreignFault?.(change, caller.principal.tenantId, context)
+      const foreign = await rules.foreignFault?.(change, caller, context, id)
       const updated = await inTenant(caller, context, async (tx, tenantId) => {
         const before = await table.lock(tx, tenantId, id)
         if (before === undefined) return UNKNOWN

@@ -11,6 +11,8 @@ import type { IssuerKeys, KeySet } from './issuer-keys.js'
 import type { StepFailed } from './protocol.js'
 import { claimsFault, failed, issuerNames, matchRules } from './validation.js'
 
+const CANDIDATES_MAX = 5
+
 export type AdmissionNeeds = {
   readonly database: Database
   readonly clock: Clock
@@ -76,8 +78,9 @@ export function useOnce(
   { issuer, jws }: Judged,
 ): Promise<boolean> | true {
   if (!issuer.requireJti || issuer.kind === 'spiffe') return true
-  const { jti, exp } = jws.claims
-  const ttlSecs = Number(exp) - clock.nowSecs() + issuer.clockSkewSecs + 1
+  const { jti, exp, iat } = jws.claims
+  const untilSecs = Math.min(Number(exp), Number(iat) + issuer.maxTokenAgeSecs)
+  const ttlSecs = untilSecs - clock.nowSecs() + issuer.clockSkewSecs + 1
   return coordination.once(`issuer-jti:${issuer.id} ${String(jti)}`, Math.ceil(ttlSecs))
 }
 
@@ -92,7 +95,8 @@ async function issuerOf(
     const rows = await known.get(tenantId, [tenantId], () =>
       database.tenant(tenantId, (tx) => activeIssuers(tx, tenantId)),
     )
-    return rows.find((one) => names.includes(one.issuer))
+    const named = names.map((name) => rows.find((one) => one.issuer === name))
+    return named.find((one) => one !== undefined)
   }
   let issuer = await find()
   if (issuer === undefined && needs.mayLookAgain(tenantId)) {
@@ -125,8 +129,11 @@ async function signatureFault(
   return failed('signature', 'no key of the issuer made the signature')
 }
 
-/** A `kid` selects the key. */
+/** A `kid` selects the key. Without one a few are tried, since each costs a verification. */
 function candidatesOf(keys: KeySet, { kid, alg }: IssuerJws): KeySet {
   const usable = keys.filter((key) => key[alg] !== undefined)
-  return usable.filter((key) => kid === undefined || key.kid === undefined || key.kid === kid)
+  const named = usable.filter(
+    (key) => kid === undefined || key.kid === undefined || key.kid === kid,
+  )
+  return named.slice(0, CANDIDATES_MAX)
 }

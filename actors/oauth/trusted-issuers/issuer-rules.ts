@@ -6,6 +6,7 @@ import {
   trustedIssuerTable,
 } from '../../../storage/oauth/trusted-issuers.js'
 import { isUuid } from '../../domain/ids.js'
+import { powersBeyond } from '../../domain/scopes.js'
 import { createOnce } from '../../platform/creation.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { scopesOfTarget } from './admission.js'
@@ -54,6 +55,9 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
     if (held === null) return { tag: 'target_unknown' }
     const scope = draft.scopes.find((one) => !held.includes(one))
     if (scope !== undefined) return { tag: 'scope_unknown', scope }
+    // The caller can get tokens of the rule: they choose the issuer.
+    const beyond = powersBeyond(draft.scopes, caller.principal.scopes)
+    if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
     const rules = await rulesOf(tx, tenantId, issuerId)
     if (rules.length >= RULES_MAX) return { tag: 'full', most: RULES_MAX }
     const last = rules.at(-1)?.position ?? -1

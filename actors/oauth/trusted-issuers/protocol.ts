@@ -31,8 +31,11 @@ export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, Issuer
   admitAssertion: Ask<AdmitAssertion, Admitted | NotAdmitted>
 }
 
+/** The caller lacks scopes that a rule gives. */
+export type RuleForbidden = { readonly tag: 'forbidden'; readonly scopes: readonly string[] }
+
 /** `conflict`: the tenant trusts the issuer for this purpose already. */
-export type IssuerRefused = MemberInvalid | { readonly tag: 'conflict' }
+export type IssuerRefused = MemberInvalid | RuleForbidden | { readonly tag: 'conflict' }
 
 export type RulesListed = {
   readonly tag: 'listed'
@@ -45,6 +48,7 @@ export type RuleCreated = {
 }
 export type RuleRefused =
   | MemberInvalid
+  | RuleForbidden
   | { readonly tag: 'full'; readonly most: number }
   /** No condition pins what the issuer never gives to another workload. */
   | { readonly tag: 'not_pinned'; readonly claim: string }

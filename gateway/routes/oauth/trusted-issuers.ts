@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import {
   type IssuerRefused,
+  type RuleForbidden,
   STEPS,
   trustedIssuers,
 } from '../../../actors/oauth/trusted-issuers/protocol.js'
@@ -12,6 +13,7 @@ import {
   trustedIssuer,
   type TrustedIssuerMembers,
 } from '../../../actors/domain/entities/trusted-issuer.js'
+import { scopeChallenge } from '../../request/authenticate.js'
 import { entityRoutes, MemberPath, unknownRow } from '../../entity-routes.js'
 import { callerOf } from '../../request/caller.js'
 import { json, empty, problem, type Route, reply, route } from '../../route.js'
@@ -37,6 +39,11 @@ const unknown = unknownRow('trusted issuer')
 const invalid = problem(400, 'bad-request', ({ pointer, detail }: MemberInvalid) => ({
   detail,
   errors: [{ pointer: `#${pointer}`, detail }],
+}))
+
+const forbidden = problem(403, 'insufficient-scope', ({ scopes }: RuleForbidden, { baseUrl }) => ({
+  detail: `You lack scopes that a rule of the issuer gives: ${scopes.join(' ')}.`,
+  headers: scopeChallenge(baseUrl, scopes),
 }))
 
 const CreateRule = z.object(RULE_MEMBERS).meta({ id: 'CreateTrustedIssuerRule' })
@@ -104,6 +111,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
     managers,
     refusals: {
       invalid,
+      forbidden,
       conflict: problem(409, 'conflict', {
         detail: 'The tenant trusts this issuer for this purpose already.',
       }),
@@ -163,6 +171,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
         }),
       ),
       invalid,
+      forbidden,
       full: problem(409, 'conflict', ({ most }: { readonly most: number }) => ({
         detail: `A trusted issuer can have at most ${most} rules.`,
       })),

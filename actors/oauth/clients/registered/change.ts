@@ -15,7 +15,7 @@ import { recordAction } from './audit.js'
 import type { ApplicationUnknown } from './protocol.js'
 import type { ApplicationsNeeds, Handling } from './read.js'
 import { needsSecret } from './rows.js'
-import { scopesBeyond } from './rules.js'
+import { powersBeyond } from '../../../domain/scopes.js'
 
 export const deleteApplication: Handling<'deleteApplication'> = (needs, message, context) =>
   changing(needs, message, context, async (tx, application) => {
@@ -35,7 +35,7 @@ export const rotateApplicationSecret: Handling<'rotateApplicationSecret'> = (
     const { caller, overlapSecs } = message
     if (!needsSecret(row)) return { tag: 'no_secret' }
     // Who has the secret can act as the client.
-    const beyond = scopesBeyond(row, caller.principal.scopes)
+    const beyond = powersBeyond(row.scopes, caller.principal.scopes)
     if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
     const { secret, sha256 } = newClientSecret(random)
     const now = clock.now()

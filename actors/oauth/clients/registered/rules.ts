@@ -1,7 +1,7 @@
 /** Rules for applications (RFC 7591 section 2). See docs/reference/oauth.md. */
 import { LOOPBACK_HOSTS, namesUser } from '../../../../runtime/kernel/text/urls.js'
 import { redirectUriFault } from '../../../domain/redirect-uri.js'
-import { CONTROL_PLANE_SCOPES, PERSON_SCOPES, TENANT_SCOPES } from '../../../domain/scopes.js'
+import { CONTROL_PLANE_SCOPES, powersBeyond, TENANT_SCOPES } from '../../../domain/scopes.js'
 import { DEFAULT_SCOPES } from '../../../../storage/oauth/applications.js'
 import type { ScopeBounds } from '../../../../storage/oauth/client-registration.js'
 import { CREDENTIAL_SCOPES } from '../../../domain/credentials/catalogue.js'
@@ -98,23 +98,6 @@ export function draftFault(
   )
 }
 
-/**
- * The draft's scopes that its creator lacks. Scopes of user claims and credentials do not count, since a client uses
- * them only with the consent of a user. Scopes of API resources are no powers at this service.
- */
-export function scopesBeyond(
-  draft: Pick<ApplicationDraft, 'scopes'>,
-  held: readonly string[],
-): readonly string[] {
-  return (draft.scopes ?? []).filter(
-    (scope) =>
-      KNOWN_SCOPES.has(scope) &&
-      !PERSON_SCOPES.has(scope) &&
-      !CREDENTIAL_SCOPES.includes(scope) &&
-      !held.includes(scope),
-  )
-}
-
 /** What is left of the draft's scopes for a client that registers itself: `openid` if nothing is left (RFC 7591 section 2). */
 export function registrableScopes(
   { scopes = DEFAULT_SCOPES }: Pick<ApplicationDraft, 'scopes'>,
@@ -132,7 +115,7 @@ export function knownScopesWithin(
   held: readonly string[],
   resourceScopes: readonly string[],
 ): readonly string[] {
-  const beyond = scopesBeyond({ scopes }, held)
+  const beyond = powersBeyond(scopes, held)
   return scopes.filter(
     (scope) =>
       (KNOWN_SCOPES.has(scope) || resourceScopes.includes(scope)) && !beyond.includes(scope),

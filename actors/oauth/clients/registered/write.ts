@@ -29,7 +29,8 @@ import type {
 import { type ApplicationsNeeds, type Handling, toApplication } from './read.js'
 import { resourceScopesFor } from './resource-scopes.js'
 import { needsSecret, optionalMembers, stated } from './rows.js'
-import { clientKind, draftFault, scopesBeyond } from './rules.js'
+import { powersBeyond } from '../../../domain/scopes.js'
+import { clientKind, draftFault } from './rules.js'
 
 export const createApplication: Handling<'createApplication'> = async (needs, message, context) => {
   const { caller, draft } = message
@@ -72,7 +73,7 @@ async function refusalOf(
   const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
   const fault = draftFault(draft, resourceScopes)
   if (fault !== undefined) return fault
-  const beyond = scopesBeyond(draft, scopes)
+  const beyond = powersBeyond(draft.scopes ?? [], scopes)
   if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
   const { audience } = draft
   if (audience === undefined) return null

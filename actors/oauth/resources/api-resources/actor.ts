@@ -37,7 +37,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
       table: apiResourceTable,
       most: RESOURCES_MAX,
       faultOf: draftFault,
-      foreignFault: async ({ resource }, tenantId, context) =>
+      foreignFault: async ({ resource }, { principal: { tenantId } }, context) =>
         resource === undefined || resourceKey(resource) === null
           ? null
           : ownershipFault(needs, resource, tenantId, context),

@@ -315,3 +315,42 @@ test('private addresses and private keys are refused', async (t) => {
     t.is(refused.status, 400, `${JSON.stringify(more)}: ${refused.text}`)
   }
 })
+
+test('a rule gives no scope that its author lacks, nor do keys of their choice', async (t) => {
+  const powerful = await tokenSource(running.issuer)
+  const id = await trust(powerful)
+  const conditions = [{ claim: 'sub', op: 'eq', value: 'job' }]
+  const target = { agent_id: owner.agentId }
+  await rule(id, { target, conditions, scopes: ['tenant:manage'] })
+  const lesser = await owner.login('federation:manage')
+  const as = (method: string, path: string, body: Json) =>
+    callAt(running.baseUrl, path, {
+      method,
+      headers: {
+        authorization: `Bearer ${String(lesser.body['access_token'])}`,
+        'content-type': 'application/json',
+      },
+      body: JSON.stringify(body),
+    })
+  const body = { name: 'Mine', target, conditions, scopes: ['tenant:manage'] }
+  for (const refused of [
+    await as('POST', `${ISSUERS}/${id}/rules`, body),
+    await as('PATCH', `${ISSUERS}/${id}`, { jwks: powerful.keys() }),
+  ]) {
+    t.is(refused.status, 403, refused.text)
+    t.is(refused.body['error'], 'insufficient_scope')
+  }
+  t.is((await as('POST', `${ISSUERS}/${id}/rules`, { ...body, scopes: [] })).status, 201)
+})
+
+test('a jti that is used once may belong to a token that says it lives for years', async (t) => {
+  const eternal = await tokenSource(running.issuer)
+  const id = await trust(eternal, { require_jti: true })
+  await rule(id, { conditions: [{ claim: 'sub', op: 'eq', value: 'job' }] })
+  const exp = Math.floor(Date.now() / 1000) + 10 * 365 * 86_400
+  const assertion = await eternal.sign({ sub: 'job', jti: crypto.randomUUID(), exp })
+  const issued = await bearer(assertion)
+  t.is(issued.status, 200, issued.text)
+  t.true(Number(issued.body['expires_in']) <= 86_400)
+  t.is((await bearer(assertion)).body['error'], 'invalid_grant')
+})
