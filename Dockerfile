@@ -43,9 +43,9 @@ WORKDIR /app
 COPY package.json LICENSE NOTICE ./
 COPY docs ./docs
 COPY actors/agents/workspaces/samples ./actors/agents/workspaces/samples
-COPY gateway/openapi/page ./gateway/openapi/page
+COPY gateway/apps/openapi/page ./gateway/apps/openapi/page
 COPY gateway/pages/templates ./gateway/pages/templates
-COPY gateway/openapi/examples ./gateway/openapi/examples
+COPY gateway/apps/openapi/examples ./gateway/apps/openapi/examples
 COPY migrations/*.sql ./migrations/
 COPY runtime/svc.cjs runtime/thread-pool.cjs ./runtime/
 COPY --from=packages /src/node_modules ./node_modules

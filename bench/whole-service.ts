@@ -1,9 +1,9 @@
 /** The whole service for benches, and a workspace in it. */
-import { createAgentKey } from '../runtime/client/agent.js'
-import { solve } from '../runtime/client/solver.js'
+import { createAgentKey } from '../runtime/clients/client/agent.js'
+import { solve } from '../runtime/clients/client/solver.js'
 import { silentLogger } from '../runtime/kernel/log.js'
 import { beginYoung } from '../runtime/kernel/v8-flags.js'
-import { startService } from '../runtime/startup.js'
+import { startService } from '../runtime/process/startup.js'
 import { freePort } from './foreign-program.js'
 
 /**

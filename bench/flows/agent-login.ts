@@ -9,7 +9,7 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { Pool } from 'undici'
 import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
-import { createAgentKey } from '../../runtime/client/agent.js'
+import { createAgentKey } from '../../runtime/clients/client/agent.js'
 import { compare, publish, saturate } from '../harness.js'
 import { bootstrap, startWhole } from '../whole-service.js'
 

@@ -1,8 +1,8 @@
 /** Target 21: the solver of the client library, compared with one `createHash` per try. */
 import { createHash, randomBytes } from 'node:crypto'
 import { availableParallelism } from 'node:os'
-import { Search } from '../../runtime/client/search.js'
-import { solve } from '../../runtime/client/solver.js'
+import { Search } from '../../runtime/clients/client/search.js'
+import { solve } from '../../runtime/clients/client/solver.js'
 import { compare, publish, repeat } from '../harness.js'
 
 const RANGE = 50_000

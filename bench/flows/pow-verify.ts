@@ -2,7 +2,7 @@
 import { createHash, randomBytes } from 'node:crypto'
 import { powActor, powPool } from '../../actors/agents/proof-of-work/actor.js'
 import * as computeModule from '../../actors/agents/proof-of-work/compute.js'
-import { createAgentKey } from '../../runtime/client/agent.js'
+import { createAgentKey } from '../../runtime/clients/client/agent.js'
 import { spawnInline } from '../../runtime/kernel/inline.js'
 import { inlineCompute, openPool } from '../../runtime/kernel/threads/pool.js'
 import { compare, publish, repeat, saturate } from '../harness.js'

@@ -6,7 +6,7 @@ import { createHash } from 'node:crypto'
 import { mkdtemp, rm } from 'node:fs/promises'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
-import { createAgentKey } from '../../runtime/client/agent.js'
+import { createAgentKey } from '../../runtime/clients/client/agent.js'
 import { bootstrap, startWhole } from '../whole-service.js'
 
 const REGISTER = '/api/v1/agents/auth/register/pow'

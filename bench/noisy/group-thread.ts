@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Agent, request } from 'undici'
-import { createAgentKey } from '../../runtime/client/agent.js'
+import { createAgentKey } from '../../runtime/clients/client/agent.js'
 import { draftOf, EVENT, type Tenant } from './stage.js'
 
 export type GroupNeeds = {

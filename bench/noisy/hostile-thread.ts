@@ -6,7 +6,7 @@ import { setMaxListeners } from 'node:events'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { parentPort, workerData } from 'node:worker_threads'
 import { Agent, request } from 'undici'
-import { openBrowser } from '../../runtime/client/browser.js'
+import { openBrowser } from '../../runtime/clients/client/browser.js'
 import { draftOf, EVENT, MAIL_QUEUE_MAX, type Reach, type Tenant } from './stage.js'
 
 export type HostileNeeds = {

@@ -8,10 +8,10 @@ import {
 import { readEnvironment } from '../kernel/config/environment.js'
 import { createMetrics } from '../kernel/metrics/metrics.js'
 import { errorText } from '../process/error-text.js'
-import { withTarget } from '../process/target.js'
-import { mailQueueOf } from '../wiring/mail.js'
+import { withTarget } from './target.js'
+import { mailQueueOf } from '../process/wiring/mail.js'
 import { openKeyTools } from './key-tools.js'
-import { output } from '../process/output.js'
+import { output } from './output.js'
 
 type Wishes = { readonly tenant?: string; readonly json?: boolean }
 

@@ -3,8 +3,8 @@ import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { type AuditRecord, ChainCheck } from '../../storage/operations/audit-chain.js'
-import { output } from '../process/output.js'
-import { resultText } from '../process/target.js'
+import { output } from './output.js'
+import { resultText } from './target.js'
 
 /** What the command needs of the process. */
 interface AuditCommandHost {

@@ -1,6 +1,6 @@
 /** `svc completion`: a script with which bash completes commands and options. */
 import type { Command } from 'commander'
-import { output } from '../process/output.js'
+import { output } from './output.js'
 
 /** Adds `completion` to the program. */
 export function completionCommand(program: Command): void {

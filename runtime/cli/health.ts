@@ -6,12 +6,12 @@ import { readFileSync } from 'node:fs'
 import { isIP } from 'node:net'
 import { type Command, Option } from 'commander'
 import { Client } from 'undici'
-import { loadSettings } from '../configuration/load-settings.js'
-import type { Settings } from '../configuration/settings.js'
+import { loadSettings } from '../process/configuration/load-settings.js'
+import type { Settings } from '../process/configuration/settings.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
-import { output } from '../process/output.js'
-import { resultText } from '../process/target.js'
+import { output } from './output.js'
+import { resultText } from './target.js'
 
 const PROBES = ['live', 'ready', 'startup'] as const
 const EXIT_UNHEALTHY = 1

@@ -19,7 +19,7 @@ import { silentLogger } from '../kernel/log.js'
 import { type Random, systemRandom } from '../kernel/random.js'
 import { DatabaseUnreachable } from '../../storage/platform/unavailable.js'
 import { explainedBy } from '../process/which-database.js'
-import { type LoadedSettings, loadSettings } from '../configuration/load-settings.js'
+import { type LoadedSettings, loadSettings } from '../process/configuration/load-settings.js'
 
 export interface KeyTools {
   readonly database: OpenDatabase

@@ -23,8 +23,8 @@ import { readEnvironment } from '../kernel/config/environment.js'
 import { silentLogger } from '../kernel/log.js'
 import { errorText } from '../process/error-text.js'
 import { type KeyTools, openKeyTools } from './key-tools.js'
-import { resultText } from '../process/target.js'
-import { output } from '../process/output.js'
+import { resultText } from './target.js'
+import { output } from './output.js'
 
 /** What the command needs of the process. */
 interface KeysCommandHost {

@@ -10,8 +10,8 @@ import {
 } from '../../storage/platform/kms/key-directory.js'
 import { keyPaths } from '../../storage/platform/kms/key-files.js'
 import { serveKms } from '../../storage/platform/kms/server.js'
-import { output } from '../process/output.js'
-import { resultText } from '../process/target.js'
+import { output } from './output.js'
+import { resultText } from './target.js'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 

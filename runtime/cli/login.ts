@@ -1,6 +1,6 @@
 /** `svc login` and `svc logout`: the sign-in of a person for the commands that take a token (docs/reference/commands.md). */
 import type { Command } from 'commander'
-import { httpClient } from '../client/http.js'
+import { httpClient } from '../clients/client/http.js'
 import {
   askForLogin,
   awaitLogin,
@@ -8,11 +8,11 @@ import {
   loginFile,
   type StoredLogin,
   storedLogin,
-} from '../client/person-login.js'
-import { reasonOf } from '../client/reasons.js'
+} from '../clients/client/person-login.js'
+import { reasonOf } from '../kernel/text/reasons.js'
 import { readEnvironment } from '../kernel/config/environment.js'
-import { output } from '../process/output.js'
-import { resultText } from '../process/target.js'
+import { output } from './output.js'
+import { resultText } from './target.js'
 import { checkAddress } from './service-access.js'
 
 const EXIT_FAILED = 1

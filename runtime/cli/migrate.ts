@@ -21,14 +21,14 @@ import {
   EXIT_CONFIGURATION,
   type LoadedSettings,
   loadSettings,
-} from '../configuration/load-settings.js'
+} from '../process/configuration/load-settings.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger, silentLogger } from '../kernel/log.js'
-import { resultText, withTarget } from '../process/target.js'
+import { resultText, withTarget } from './target.js'
 import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
-import { output } from '../process/output.js'
+import { output } from './output.js'
 
 const EXIT_FAILED = 1
 const UP_TO_DATE = 'The database has every migration of this version.'

@@ -5,7 +5,7 @@ import { OPERATOR_APPLICATION_SCOPES, parseScope } from '../../actors/domain/sco
 import { systemClock } from '../kernel/clock.js'
 import { systemRandom } from '../kernel/random.js'
 import type { DatabaseHouse } from './key-tools.js'
-import { withTarget } from '../process/target.js'
+import { withTarget } from './target.js'
 
 type Wishes = { name: string; scope: readonly string[]; json?: boolean }
 

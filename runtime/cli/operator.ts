@@ -20,8 +20,8 @@ import { systemRandom } from '../kernel/random.js'
 import { errorText } from '../process/error-text.js'
 import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
 import { operatorAppCommand } from './operator-app.js'
-import { withTarget } from '../process/target.js'
-import { output } from '../process/output.js'
+import { withTarget } from './target.js'
+import { output } from './output.js'
 
 const NAME = /^\P{Cc}{1,120}$/u
 

@@ -1,8 +1,8 @@
 /** The `svc` program: its commands and the options that all of them share. */
 import { Command } from 'commander'
 import { INTERFACE_VERSION, RELEASE_VERSION } from '../../gateway/request/interface-version.js'
-import { beginOutput, endOutput, offerOutput } from '../process/output.js'
-import { announceTarget } from '../process/target.js'
+import { beginOutput, endOutput, offerOutput } from './output.js'
+import { announceTarget } from './target.js'
 
 /** In the order of the help. */
 const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void>>> = {

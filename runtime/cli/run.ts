@@ -10,19 +10,19 @@ import { rootCertificates } from 'node:tls'
 import { fileURLToPath } from 'node:url'
 import type { Command } from 'commander'
 import { normalizeHostname } from '../../actors/domain/hostnames.js'
-import { httpClient } from '../client/http.js'
-import { reasonOf } from '../client/reasons.js'
-import { tokenFrom } from '../client/token-source.js'
+import { httpClient } from '../clients/client/http.js'
+import { reasonOf } from '../kernel/text/reasons.js'
+import { tokenFrom } from '../clients/client/token-source.js'
 import { systemClock } from '../kernel/clock.js'
 import { type Environment, readEnvironment } from '../kernel/config/environment.js'
 import { systemRandom } from '../kernel/random.js'
-import { createAuthority } from '../svc-run/authority.js'
-import { type ChildEnd, codeOfSignal, runChild } from '../svc-run/child.js'
-import { childEnvironment } from '../svc-run/child-environment.js'
-import { chooseCredentials, parseNamed } from '../svc-run/credential-choice.js'
-import { startProgramProxy } from '../svc-run/program-proxy.js'
-import { createRunFolder } from '../svc-run/run-folder.js'
-import { serviceCalls } from '../svc-run/service-calls.js'
+import { createAuthority } from '../clients/svc-run/authority.js'
+import { type ChildEnd, codeOfSignal, runChild } from '../clients/svc-run/child.js'
+import { childEnvironment } from '../clients/svc-run/child-environment.js'
+import { chooseCredentials, parseNamed } from '../clients/svc-run/credential-choice.js'
+import { startProgramProxy } from '../clients/svc-run/program-proxy.js'
+import { createRunFolder } from '../clients/svc-run/run-folder.js'
+import { serviceCalls } from '../clients/svc-run/service-calls.js'
 import { checkAddress, collected, type ServiceAccess, serviceAccess } from './service-access.js'
 
 const EXIT_REFUSED = 1
@@ -98,7 +98,9 @@ async function run(
         environment: childEnvironment(environment, {
           proxyUrl: proxy.url,
           ...folder,
-          preloadPath: fileURLToPath(new URL('../svc-run/node-preload.cjs', import.meta.url)),
+          preloadPath: fileURLToPath(
+            new URL('../clients/svc-run/node-preload.cjs', import.meta.url),
+          ),
           tokenEnv: options.tokenEnv,
         }),
         isInteractive: process.stdin.isTTY === true,

@@ -4,10 +4,10 @@ import { readEnvironment } from '../kernel/config/environment.js'
 import { printedFailures } from '../kernel/config/print.js'
 import { createLogger, type LogLevel } from '../kernel/log.js'
 import { beginYoung } from '../kernel/v8-flags.js'
-import { EXIT_CONFIGURATION } from '../configuration/load-settings.js'
-import type { Settings } from '../configuration/settings.js'
+import { EXIT_CONFIGURATION } from '../process/configuration/load-settings.js'
+import type { Settings } from '../process/configuration/settings.js'
 import { withEgressBeside } from '../process/egress-address.js'
-import { type Service, StartRefused, startService } from '../startup.js'
+import { type Service, StartRefused, startService } from '../process/startup.js'
 import type { TerminalLog } from './terminal-log.js'
 
 const EXIT_START = 1

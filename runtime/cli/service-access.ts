@@ -1,6 +1,6 @@
 /** The options of commands that use a running service with a token. */
 import { type Command, Option } from 'commander'
-import type { TokenOptions } from '../client/token-source.js'
+import type { TokenOptions } from '../clients/client/token-source.js'
 
 /** What the help says of a command without a named token. */
 export const OR_LOGIN = 'default: the login of svc login'

@@ -16,9 +16,9 @@ import {
 import { startEventId } from '../../storage/vault/lost-egress-calls.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { errorText } from '../process/error-text.js'
-import { withTarget } from '../process/target.js'
+import { withTarget } from './target.js'
 import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
-import { output } from '../process/output.js'
+import { output } from './output.js'
 
 export type TraceEntry = {
   /** RFC 3339 with milliseconds. */

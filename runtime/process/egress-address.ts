@@ -1,12 +1,12 @@
 /** The egress address of a process: the listener of its egress thread. */
 import { createServer } from 'node:net'
 import { isLoopback } from '../../gateway/transports/parser.js'
-import { isLocal } from '../configuration/assembly.js'
-import { loadSettings, type LoadSettingsInput } from '../configuration/load-settings.js'
-import type { LoadedSettings } from '../configuration/load-settings.js'
+import { isLocal } from './configuration/assembly.js'
+import { loadSettings, type LoadSettingsInput } from './configuration/load-settings.js'
+import type { LoadedSettings } from './configuration/load-settings.js'
 import type { Environment } from '../kernel/config/environment.js'
 import type { Logger } from '../kernel/log.js'
-import { planesOf } from '../planes.js'
+import { planesOf } from './planes.js'
 import type { StartContext, Undo } from './start-context.js'
 
 /** The name of the thread in `planes.ts`. */

@@ -147,7 +147,7 @@ class ChildKeeper {
   }
 
   #spawn(): ChildProcess {
-    const entry = fileURLToPath(new URL('./kms-process.js', import.meta.url))
+    const entry = fileURLToPath(new URL('../cli/kms-process.js', import.meta.url))
     const words = ['kms', 'serve', '--socket', this.#socketPath, '--keys', this.#keysDirectory]
     const conduct = ['--replace', '--exit-with-stdin', '--log-level', this.#log.level]
     return spawn(process.execPath, [entry, ...words, ...conduct], {

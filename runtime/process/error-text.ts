@@ -1,5 +1,5 @@
 /** Error messages for operators: what failed, and the driver's reason. */
-import { partsOf, reasonOf } from '../client/reasons.js'
+import { partsOf, reasonOf } from '../kernel/text/reasons.js'
 
 /** The driver's message is half of what an operator needs: no connection, and why. */
 export function errorText(error: unknown): string {

@@ -3,13 +3,13 @@ import { availableParallelism } from 'node:os'
 import { verifyNative } from '../../gateway/transports/native.js'
 import { wantedParser } from '../../gateway/transports/parser.js'
 import { connectionBudget, dividePools } from '../../storage/platform/pool-plan.js'
-import type { LoadedSettings } from '../configuration/load-settings.js'
+import type { LoadedSettings } from './configuration/load-settings.js'
 import { spawnInline } from '../kernel/inline.js'
 import type { Protocol } from '../kernel/protocol.js'
 import { type SpawnedThread, spawnThread } from '../kernel/threads/thread.js'
-import { isOnMainThread, placementsOfGatewayThread, planesOf } from '../planes.js'
-import type { GatewayThreadData } from '../threads/gateway-thread.js'
-import { mainThread, mainThreadActor } from '../threads/main-thread.js'
+import { isOnMainThread, placementsOfGatewayThread, planesOf } from './planes.js'
+import type { GatewayThreadData } from './threads/gateway-thread.js'
+import { mainThread, mainThreadActor } from './threads/main-thread.js'
 import { type StartContext, StartRefused, type Undo } from './start-context.js'
 
 /** `auto` gives each thread at least this many connections of the plane's pool. */
@@ -142,7 +142,7 @@ export async function startGatewayThreads(context: StartContext): Promise<Undo |
         offers,
         startData: data,
         definitions: [],
-        entry: new URL('../threads/gateway-thread.js', import.meta.url),
+        entry: new URL('./threads/gateway-thread.js', import.meta.url),
         listens: true,
         startMs: START_WITHIN_MS,
         // The native sockets of uWebSockets can only be closed by their thread.

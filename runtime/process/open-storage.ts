@@ -17,7 +17,7 @@ import { databaseAddress } from '../../storage/platform/unavailable.js'
 import { startLocalKms } from './embedded-kms.js'
 import { startEmbeddedPostgres } from '../embedded/postgres.js'
 import type { Logger } from '../kernel/log.js'
-import type { LoadedSettings } from '../configuration/load-settings.js'
+import type { LoadedSettings } from './configuration/load-settings.js'
 import {
   type KmsAccess,
   type StartContext,

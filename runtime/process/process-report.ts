@@ -2,7 +2,7 @@
 import type { ActorReport, PlaneReport } from '../../actors/operations/health/protocol.js'
 import { type ActorStats, mergeStats } from '../kernel/metrics/metrics.js'
 import type { Place, Placement } from '../kernel/placement.js'
-import type { RunPlane } from '../planes.js'
+import type { RunPlane } from './planes.js'
 
 const PLANES: readonly RunPlane[] = ['auth', 'control', 'async']
 

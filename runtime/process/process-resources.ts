@@ -9,7 +9,7 @@ import type { Clock } from '../kernel/clock.js'
 import type { Logger } from '../kernel/log.js'
 import type { Metrics } from '../kernel/metrics/metrics.js'
 import type { Random } from '../kernel/random.js'
-import type { Settings } from '../configuration/settings.js'
+import type { Settings } from './configuration/settings.js'
 
 /** Everything that is open before the actors start. */
 export interface ProcessResources {

@@ -12,8 +12,8 @@ import type { Logger } from '../kernel/log.js'
 import type { ActorStats, Metrics } from '../kernel/metrics/metrics.js'
 import type { Random } from '../kernel/random.js'
 import type { System } from '../kernel/system.js'
-import type { LoadedSettings } from '../configuration/load-settings.js'
-import type { Settings } from '../configuration/settings.js'
+import type { LoadedSettings } from './configuration/load-settings.js'
+import type { Settings } from './configuration/settings.js'
 
 export interface StartOptions {
   readonly environment: Environment

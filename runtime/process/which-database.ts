@@ -4,7 +4,7 @@
  */
 import { DatabaseUnreachable } from '../../storage/platform/unavailable.js'
 import type { Source } from '../kernel/config/outcome.js'
-import type { LoadedSettings } from '../configuration/load-settings.js'
+import type { LoadedSettings } from './configuration/load-settings.js'
 import { errorText } from './error-text.js'
 
 type Read = Pick<LoadedSettings, 'settings' | 'sources'>

@@ -24,7 +24,7 @@ import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.j
 import { openBreaches } from '../../actors/identity/passwords/breaches.js'
 import { openCaptcha } from '../../actors/identity/sign-in/limits/captcha.js'
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
-import { createAgentKey } from '../../runtime/client/agent.js'
+import { createAgentKey } from '../../runtime/clients/client/agent.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import {
   ALLOWED_URLS,
@@ -336,8 +336,8 @@ const MADE_IN: Readonly<Record<string, string>> = {
   'actors/commerce/payments/x402/facilitator.ts': 'the facilitator of the deployment',
   'actors/identity/sign-in/ways/phone/sender.ts': 'the provider of text messages',
   'actors/identity/tenant-assets/s3-store.ts': 'the object store of the deployment',
-  'runtime/wiring/chain-nodes.ts': 'the chains of the deployment',
-  'runtime/wiring/payment-providers.ts': 'the card provider of the deployment',
+  'runtime/process/wiring/chain-nodes.ts': 'the chains of the deployment',
+  'runtime/process/wiring/payment-providers.ts': 'the card provider of the deployment',
 }
 
 test('all modules that connect to given addresses have a row and use the dialer', (t) => {

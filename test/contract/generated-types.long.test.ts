@@ -4,7 +4,7 @@ import { copyFileSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSy
 import { join } from 'node:path'
 import { promisify } from 'node:util'
 import test, { type ExecutionContext } from 'ava'
-import { openapiDocument } from '../../gateway/openapi/openapi.js'
+import { openapiDocument } from '../../gateway/apps/openapi/openapi.js'
 import { routes } from '../../gateway/route-table.js'
 import { installedPackages } from '../support/service/node-packages.js'
 import { program } from '../support/service/programs.js'
@@ -13,7 +13,7 @@ const run = promisify(execFile)
 const GENERATOR = 'docs/examples/clients/generate-types.mjs'
 
 const { createApplication } = JSON.parse(
-  readFileSync('gateway/openapi/examples/applications.json', 'utf8'),
+  readFileSync('gateway/apps/openapi/examples/applications.json', 'utf8'),
 ) as Record<string, { answer: { client_id: string } }>
 const { answer } = createApplication!
 

@@ -5,8 +5,8 @@
 import { createRequire } from 'node:module'
 import type { Ajv } from 'ajv'
 import test from 'ava'
-import { type RecordedExample, recordedExamples } from '../../gateway/openapi/examples.js'
-import { createAgentKey } from '../../runtime/client/agent.js'
+import { type RecordedExample, recordedExamples } from '../../gateway/apps/openapi/examples.js'
+import { createAgentKey } from '../../runtime/clients/client/agent.js'
 import type { Answer, Json } from '../support/api.js'
 import { isRecording, recordAnew } from '../support/examples.js'
 import { startPopulatedService } from '../support/service/populated-service-parts.js'
@@ -143,7 +143,7 @@ test('every answer that is text has an example', (t) => {
 test('examples are recorded for operations that exist', (t) => {
   const known = new Set(cases.map(({ operation }) => operation.operationId))
   const unknown = Object.keys(recorded).filter((operationId) => !known.has(operationId))
-  t.deepEqual(unknown, [], 'remove them from gateway/openapi/examples')
+  t.deepEqual(unknown, [], 'remove them from gateway/apps/openapi/examples')
 })
 
 /**

@@ -5,7 +5,7 @@
  */
 import { readFileSync, writeFileSync } from 'node:fs'
 import test from 'ava'
-import { openapiDocument } from '../../gateway/openapi/openapi.js'
+import { openapiDocument } from '../../gateway/apps/openapi/openapi.js'
 import { routes } from '../../gateway/route-table.js'
 
 type Tree = { readonly [key: string]: Tree | undefined }

@@ -15,7 +15,7 @@ import { createUpstreams } from '../../actors/platform/outbound-http/upstreams.j
 import { createTokenEndpoint } from '../../actors/vault/vault/token-endpoint.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
 import { localSigner, UNSEALED } from '../../runtime/cli/webhooks/local-signer.js'
-import { createAgentKey } from '../../runtime/client/agent.js'
+import { createAgentKey } from '../../runtime/clients/client/agent.js'
 import { systemClock as clock } from '../../runtime/kernel/clock.js'
 import { startDns } from '../support/storage/dns.js'
 

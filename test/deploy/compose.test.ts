@@ -6,7 +6,7 @@ import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import test from 'ava'
 import { parse } from 'yaml'
-import { loadSettings } from '../../runtime/configuration/load-settings.js'
+import { loadSettings } from '../../runtime/process/configuration/load-settings.js'
 
 const FOLDER = fileURLToPath(new URL('../../../deploy/compose/', import.meta.url))
 const require = createRequire(import.meta.url)

@@ -1,7 +1,7 @@
 /** All requests, including arbitrary bytes, get a documented answer. */
 import test from 'ava'
 import * as fc from 'fast-check'
-import { openapiDocument } from '../../gateway/openapi/openapi.js'
+import { openapiDocument } from '../../gateway/apps/openapi/openapi.js'
 import { sendRaw, statuses } from './raw.js'
 import { NODE_PARSED, onEachTransport, openStage, UWS_PARSED } from './stage.js'
 import { runs } from '../support/runs.js'

@@ -7,7 +7,7 @@ import { basename, dirname, extname, join, normalize } from 'node:path'
 const OF_ALL = /^(?:package(?:-lock)?\.json|tsconfig.*\.json|ava\.config\.js|test\/run\.ts)$/
 const LOADED_BY_ALL = 'dist/test/support/seed.js'
 /** They import the whole service: past them the area of a changed module decides. */
-const SERVICE = ['dist/runtime/startup.js', 'dist/runtime/main.js']
+const SERVICE = ['dist/runtime/process/startup.js', 'dist/runtime/main.js']
 /** Tests of the whole tree, and of all routes. */
 const OF_TREE = /^dist\/test\/(?:[^/]+|contract\/.+)\.test\.js$/
 /** Schema of every test database. */

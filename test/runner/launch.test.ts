@@ -63,7 +63,7 @@ for (const [command, program, text, ran] of [
     (name) =>
       [
         `pack:${name}`,
-        'dist/runtime/packages/pack.js',
+        'dist/runtime/clients/packages/pack.js',
         `process.stdout.write('ran ' + process.argv.slice(2))\n`,
         `ran ${name},one,two`,
       ] as const,

@@ -1,6 +1,6 @@
 /** The API of a test service as its clients use it, over either transport. */
 import { Agent, request as send } from 'undici'
-import { type AgentKey, createAgentKey } from '../../runtime/client/agent.js'
+import { type AgentKey, createAgentKey } from '../../runtime/clients/client/agent.js'
 import { nonceFor } from './identity/nonce.js'
 import { type Reply, replyOf } from './reply.js'
 import type { TestService } from './service/settings.js'

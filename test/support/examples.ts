@@ -4,14 +4,14 @@
  *     RECORD_EXAMPLES=missing npx ava dist/test/contract/openapi-examples.test.js
  *
  * `missing` records operations without an example, `all` records every operation that answers. The files are
- * gateway/openapi/examples/*.json. Tokens, keys and the issuer are replaced, because examples are public.
+ * gateway/apps/openapi/examples/*.json. Tokens, keys and the issuer are replaced, because examples are public.
  */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs'
-import { EXAMPLE_ISSUER, type RecordedExample } from '../../gateway/openapi/examples.js'
+import { EXAMPLE_ISSUER, type RecordedExample } from '../../gateway/apps/openapi/examples.js'
 import type { RequestContext } from '../../gateway/request/request-context.js'
 import type { Route } from '../../gateway/route.js'
 
-const FOLDER = new URL('../../../gateway/openapi/examples/', import.meta.url)
+const FOLDER = new URL('../../../gateway/apps/openapi/examples/', import.meta.url)
 /** Longer answers are recorded only if there is no shorter one. */
 const CHARACTERS_GOOD = 2_500
 const ITEMS_MAX = 2

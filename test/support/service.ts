@@ -1,5 +1,5 @@
 /** The whole service, for tests over HTTP. */
-import type { Service } from '../../runtime/startup.js'
+import type { Service } from '../../runtime/process/startup.js'
 import { type Api, apiOf } from './api.js'
 import { CHAINS, type PairProfile, PROFILES, type Profile, WITH_MAIL } from './fleet/profiles.js'
 import { chainEnvironment, sharedMarket } from './commerce/market.js'

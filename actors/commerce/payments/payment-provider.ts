@@ -1,6 +1,6 @@
 /**
  * The port of a payment provider (the `rail` of a charge on the wire). To add one, implement
- * `PaymentProvider` and register it in `runtime/wiring/payment-providers.ts`. Routes, events,
+ * `PaymentProvider` and register it in `runtime/process/wiring/payment-providers.ts`. Routes, events,
  * ledger and pages need no change.
  *
  * Contract: every request carries an id of ours (of the charge, refund or payout), and the first

@@ -1,13 +1,13 @@
 /**
  * `svc agent`: an agent's registration, login and tokens from the command line, with the client of
- * runtime/client. A file stores the identity. Only the result is printed on stdout, as text or
+ * runtime/clients/client. A file stores the identity. Only the result is printed on stdout, as text or
  * JSON.
  */
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import { type Command, Option } from 'commander'
-import { reasonOf } from '../../client/reasons.js'
-import { ServiceRefusal } from '../../client/refusal.js'
+import { reasonOf } from '../../kernel/text/reasons.js'
+import { ServiceRefusal } from '../../clients/client/refusal.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { systemClock } from '../../kernel/clock.js'
 import { delegate } from './delegate.js'
@@ -15,8 +15,8 @@ import { type NewAgentWishes, register, type WorkspaceWishes, workspace } from '
 import type { AgentCommandHost, Run } from './run.js'
 import { logInAgain, printToken, type TokenWishes, whoAmI } from './tokens.js'
 import { formerly } from '../service-access.js'
-import { withTarget } from '../../process/target.js'
-import { output } from '../../process/output.js'
+import { withTarget } from '../target.js'
+import { output } from '../output.js'
 
 type SharedOptions = { agentFile?: string; json?: boolean }
 
@@ -177,7 +177,7 @@ function processHost(): AgentCommandHost {
 
 async function configuredBaseUrl(): Promise<string> {
   // Loads every setting of the service, which takes longer than the rest of the command.
-  const { loadSettings } = await import('../../configuration/load-settings.js')
+  const { loadSettings } = await import('../../process/configuration/load-settings.js')
   const input = { environment: readEnvironment(), cwd: process.cwd(), servesPlane: false }
   const loaded = loadSettings(input)
   if (loaded.tag === 'refused') {

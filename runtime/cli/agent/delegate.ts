@@ -2,12 +2,12 @@
  * `svc agent delegate`: requests a delegation, shows the user the link, waits, and stores the
  * token.
  */
-import { askForDelegation, awaitDelegation } from '../../client/delegation.js'
-import { httpClient } from '../../client/http.js'
-import { readMetadata } from '../../client/registration.js'
+import { askForDelegation, awaitDelegation } from '../../clients/client/delegation.js'
+import { httpClient } from '../../clients/client/http.js'
+import { readMetadata } from '../../clients/client/registration.js'
 import type { Run } from './run.js'
 import { current, direct, keepDelegation, usingIdentity } from './tokens.js'
-import { withTarget } from '../../process/target.js'
+import { withTarget } from '../target.js'
 
 type Wishes = { scope: string; audience?: string; tenantId?: string }
 

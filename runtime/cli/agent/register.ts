@@ -1,21 +1,21 @@
 /** `svc agent register` and `svc agent workspace create`. */
-import { type AgentKey, createAgentKey, openAgentKey } from '../../client/agent.js'
-import { type HttpClient, httpClient } from '../../client/http.js'
+import { type AgentKey, createAgentKey, openAgentKey } from '../../clients/client/agent.js'
+import { type HttpClient, httpClient } from '../../clients/client/http.js'
 import {
   holdingIdentity,
   readIdentity,
   type StoredIdentity,
   writeIdentity,
-} from '../../client/identity-file.js'
+} from '../../clients/client/identity-file.js'
 import {
   createWorkspace,
   readMetadata,
   registerAgent,
   type WorkProgress,
-} from '../../client/registration.js'
+} from '../../clients/client/registration.js'
 import type { Run } from './run.js'
 import { checkAddress } from '../service-access.js'
-import { withTarget } from '../../process/target.js'
+import { withTarget } from '../target.js'
 
 export type NewAgentWishes = {
   name: string

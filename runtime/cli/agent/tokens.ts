@@ -1,7 +1,7 @@
 /** `svc agent login`, `whoami` and `token`: stored tokens, renewed when they expire. */
-import { openAgentKey } from '../../client/agent.js'
-import { type DelegatedToken, renewDelegation } from '../../client/delegation.js'
-import { type HttpClient, httpClient } from '../../client/http.js'
+import { openAgentKey } from '../../clients/client/agent.js'
+import { type DelegatedToken, renewDelegation } from '../../clients/client/delegation.js'
+import { type HttpClient, httpClient } from '../../clients/client/http.js'
 import {
   holdingIdentity,
   readIdentity,
@@ -9,12 +9,12 @@ import {
   type StoredIdentity,
   type StoredToken,
   writeIdentity,
-} from '../../client/identity-file.js'
-import { type AgentToken, logIn } from '../../client/login.js'
-import { expectAnswer, ServiceRefusal } from '../../client/refusal.js'
-import { FRESH_FOR_SECS } from '../../client/session.js'
+} from '../../clients/client/identity-file.js'
+import { type AgentToken, logIn } from '../../clients/client/login.js'
+import { expectAnswer, ServiceRefusal } from '../../clients/client/refusal.js'
+import { FRESH_FOR_SECS } from '../../clients/client/session.js'
 import type { Run } from './run.js'
-import { withTarget } from '../../process/target.js'
+import { withTarget } from '../target.js'
 
 export type TokenWishes = { tenantId?: string; scope?: string; delegation?: string | true }
 

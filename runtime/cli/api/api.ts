@@ -1,14 +1,14 @@
 /** `svc api`: every operation of a service by its name, from the OpenAPI document of the service itself. */
 import { readFileSync } from 'node:fs'
 import type { Command } from 'commander'
-import { httpClient, type HttpClient } from '../../client/http.js'
-import { reasonOf } from '../../client/reasons.js'
-import { loginSource, tokenFrom, type TokenOptions } from '../../client/token-source.js'
+import { httpClient, type HttpClient } from '../../clients/client/http.js'
+import { reasonOf } from '../../kernel/text/reasons.js'
+import { loginSource, tokenFrom, type TokenOptions } from '../../clients/client/token-source.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
-import { withTarget } from '../../process/target.js'
+import { withTarget } from '../target.js'
 import { checkAddress, collected, OR_LOGIN } from '../service-access.js'
 import { bodyOfFields, callOf, operationNamed, operationsOf, type Operation } from './operations.js'
-import { output } from '../../process/output.js'
+import { output } from '../output.js'
 
 /** The request was not sent, or the service did not answer. */
 const EXIT_FAILED = 1

@@ -1,16 +1,16 @@
 /** `svc apply`: makes the resources of a tenant match a file. docs/guides/operations/apply.md. */
 import type { Command } from 'commander'
-import { httpClient } from '../../client/http.js'
-import { reasonOf } from '../../client/reasons.js'
-import { tokenFrom, type TokenOptions } from '../../client/token-source.js'
+import { httpClient } from '../../clients/client/http.js'
+import { reasonOf } from '../../kernel/text/reasons.js'
+import { tokenFrom, type TokenOptions } from '../../clients/client/token-source.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
-import { withTarget } from '../../process/target.js'
+import { withTarget } from '../target.js'
 import { checkAddress, OR_LOGIN } from '../service-access.js'
 import { InvalidFile, readDocument } from './document.js'
 import { ApplyFailed, execute, keyOf } from './execute.js'
 import { type Action, type Change, planOf } from './plan.js'
 import { SecretStore } from './secrets.js'
-import { output } from '../../process/output.js'
+import { output } from '../output.js'
 
 const EXIT_FAILED = 1
 /** The same as for terraform plan -detailed-exitcode. */

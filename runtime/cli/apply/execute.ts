@@ -1,6 +1,6 @@
 /** Carries out a plan of `svc apply`. A refusal in the middle takes the earlier changes back. */
-import type { HttpClient } from '../../client/http.js'
-import { reasonOf } from '../../client/reasons.js'
+import type { HttpClient } from '../../clients/client/http.js'
+import { reasonOf } from '../../kernel/text/reasons.js'
 import { addressOf, KINDS, type Members } from './kinds.js'
 import { REFERENCE } from './document.js'
 import { bodyOf, type Change, differences, resolvedBy, unresolved, writable } from './plan.js'

@@ -1,5 +1,5 @@
 /** What `svc apply` would change: the resources of the file compared with the service. */
-import type { HttpClient } from '../../client/http.js'
+import type { HttpClient } from '../../clients/client/http.js'
 import { type Document, InvalidFile, REFERENCE, type Wanted } from './document.js'
 import { addressOf, type Kind, KINDS, type Members } from './kinds.js'
 import { type Caller, callerFor, type Tokens } from './requests.js'

@@ -1,6 +1,6 @@
 /** The requests of `svc apply`: refused ones throw, throttled ones are sent again. */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Answer, HttpClient, Request } from '../../client/http.js'
+import type { Answer, HttpClient, Request } from '../../clients/client/http.js'
 import type { Kind, Members } from './kinds.js'
 
 const ATTEMPTS = 5

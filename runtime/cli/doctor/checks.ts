@@ -1,5 +1,5 @@
 /** The shape of a check of `svc doctor`, and what all checks use (docs/guides/operations/doctor.md). */
-import type { LoadedSettings } from '../../configuration/load-settings.js'
+import type { LoadedSettings } from '../../process/configuration/load-settings.js'
 import type { DatabaseUrls } from '../../../storage/platform/settings.js'
 
 export type Verdict = 'ok' | 'warn' | 'fail'

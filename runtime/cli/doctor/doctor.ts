@@ -6,19 +6,19 @@ import { openCoordination } from '../../../storage/platform/coordination/open.js
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import { type OpenDatabase, openDatabase } from '../../../storage/platform/database.js'
 import type { DatabaseUrls } from '../../../storage/platform/settings.js'
-import { type LoadedSettings, loadSettings } from '../../configuration/load-settings.js'
+import { type LoadedSettings, loadSettings } from '../../process/configuration/load-settings.js'
 import { type Environment, readEnvironment } from '../../kernel/config/environment.js'
 import { printedSource } from '../../kernel/config/print.js'
 import type { Failure } from '../../kernel/config/outcome.js'
 import { silentLogger } from '../../kernel/log.js'
-import { targetLine, targetOfSettings } from '../../process/target.js'
+import { targetLine, targetOfSettings } from '../target.js'
 import { databaseServer } from '../key-tools.js'
 import { addressChecks } from './address-checks.js'
 import { type Check, fail, ok, type Patient, type Verdict, whyOf } from './checks.js'
 import { databaseChecks } from './database-checks.js'
 import { listenerChecks } from './listener-checks.js'
 import { coordinationChecks, eventSinkChecks, kmsChecks, mailChecks } from './service-checks.js'
-import { output } from '../../process/output.js'
+import { output } from '../output.js'
 
 interface DoctorReport {
   /** The deployment, and where it was read from. */

@@ -6,12 +6,12 @@ import { loadEngine } from '../../../actors/identity/passwords/engine.js'
 import { analyze, databaseBytes } from '../../../storage/operations/seed-rows.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { errorText } from '../../process/error-text.js'
-import { withTarget } from '../../process/target.js'
+import { withTarget } from '../target.js'
 import { type KeyTools, openKeyTools } from '../key-tools.js'
 import type { Plan, TenantAccess } from './mixed.js'
 import { seededRandom } from './seeded-random.js'
 import { writeTenants } from './write-tenants.js'
-import { output } from '../../process/output.js'
+import { output } from '../output.js'
 
 const TENANTS_MAX = 100_000
 const USERS_MAX = 10_000

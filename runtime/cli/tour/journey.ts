@@ -1,7 +1,7 @@
 /** Shared parts of the tour's steps: requests with an expected status, printed in short form. */
-import type { AgentKey } from '../../client/agent.js'
-import type { Answer, HttpClient, Request } from '../../client/http.js'
-import { solve } from '../../client/solver.js'
+import type { AgentKey } from '../../clients/client/agent.js'
+import type { Answer, HttpClient, Request } from '../../clients/client/http.js'
+import { solve } from '../../clients/client/solver.js'
 import { systemClock } from '../../kernel/clock.js'
 
 /** Longer values are cut to this many characters. Secrets are always cut. */

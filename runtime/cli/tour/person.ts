@@ -5,8 +5,8 @@
  */
 import { createHash } from 'node:crypto'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
-import type { Browser, Page } from '../../client/browser.js'
-import { httpClient } from '../../client/http.js'
+import type { Browser, Page } from '../../clients/client/browser.js'
+import { httpClient } from '../../clients/client/http.js'
 import { systemClock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
 import { startTourApi } from './api.js'

@@ -10,13 +10,13 @@ import { setTimeout as sleep } from 'node:timers/promises'
 import type { Command } from 'commander'
 import { matchesEvent } from '../../../actors/domain/event-filters.js'
 import { newWebhookSecret } from '../../../actors/webhooks/subscriptions/rules.js'
-import { type HttpClient, httpClient } from '../../client/http.js'
-import { loginSource } from '../../client/token-source.js'
+import { type HttpClient, httpClient } from '../../clients/client/http.js'
+import { loginSource } from '../../clients/client/token-source.js'
 import type { Clock } from '../../kernel/clock.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { systemRandom } from '../../kernel/random.js'
 import { postSigned } from './post.js'
-import { withTarget } from '../../process/target.js'
+import { withTarget } from '../target.js'
 
 const POLL_MS = 1_000
 /** A token is renewed this long before it expires. */

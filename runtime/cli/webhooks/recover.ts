@@ -1,10 +1,10 @@
 /** `svc webhooks recover`: sends again what a receiver missed since a time (docs/guides/webhooks/webhooks.md). */
 import type { Command } from 'commander'
-import { type HttpClient, httpClient } from '../../client/http.js'
-import { tokenFrom, type TokenOptions } from '../../client/token-source.js'
+import { type HttpClient, httpClient } from '../../clients/client/http.js'
+import { tokenFrom, type TokenOptions } from '../../clients/client/token-source.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import type { Clock } from '../../kernel/clock.js'
-import { withTarget } from '../../process/target.js'
+import { withTarget } from '../target.js'
 import { checkAddress, OR_LOGIN } from '../service-access.js'
 
 const UNIT_SECS: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400 }

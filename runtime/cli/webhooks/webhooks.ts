@@ -6,15 +6,15 @@ import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
 import { SECRET_BYTES_MIN } from '../../../actors/domain/webhooks/signature.js'
 import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
-import { eventDocument } from '../../../gateway/openapi/event-documents.js'
+import { eventDocument } from '../../../gateway/event-documents.js'
 import { type Clock, systemClock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
 import { localSigner, UNSEALED } from './local-signer.js'
 import { listen, type ListenOptions, listenOptions } from './listen.js'
 import { postSigned } from './post.js'
 import { recover, type RecoverOptions, recoverOptions } from './recover.js'
-import { resultText, withTarget } from '../../process/target.js'
-import { output } from '../../process/output.js'
+import { resultText, withTarget } from '../target.js'
+import { output } from '../output.js'
 
 const EXIT_REFUSED = 1
 

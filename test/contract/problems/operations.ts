@@ -5,7 +5,7 @@
  * `budget_exceeded` is tested in flows/egress-limits, `captcha_degraded_throttled` in flows/captcha.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { KEY_LIFETIME_MS } from '../../../storage/platform/sealing/seal.js'
 import { apiOf, claimsOf } from '../../support/api.js'

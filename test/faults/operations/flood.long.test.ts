@@ -6,7 +6,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import test from 'ava'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { type Answer, apiOf } from '../../support/api.js'
 import { forgedStart, hostileStart, START, startFlood } from '../../support/operations/flood.js'
 import { nonceFor } from '../../support/identity/nonce.js'

@@ -2,7 +2,7 @@
 /** The service behind PgBouncer in transaction mode, with the settings of docs/guides/operations/database.md. */
 import type { ExecutionContext } from 'ava'
 import { silentLogger } from '../../../runtime/kernel/log.js'
-import { StartRefused } from '../../../runtime/startup.js'
+import { StartRefused } from '../../../runtime/process/startup.js'
 import { openDatabase } from '../../../storage/platform/database.js'
 import { testWithProgram } from '../../support/service/programs.js'
 import {

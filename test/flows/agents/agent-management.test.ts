@@ -1,7 +1,7 @@
 /** Agent management, with two services on one database. */
 import test from 'ava'
 import { decodeJwt } from 'jose'
-import { createAgentKey, type AgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey, type AgentKey } from '../../../runtime/clients/client/agent.js'
 import type { Answer, Api, Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { sharedTwo } from '../../support/service/two-services.js'

@@ -7,7 +7,7 @@ import { parseEnv, promisify } from 'node:util'
 import test from 'ava'
 import { createRemoteJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
 import { TENANT_SCOPES } from '../../../actors/domain/scopes.js'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import {
   BOOTSTRAP,
   callerOf,

@@ -1,6 +1,6 @@
 /** Revocation of anchors, with two services on one database. */
 import test from 'ava'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import type { Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { sharedTwo } from '../../support/service/two-services.js'

@@ -4,7 +4,7 @@
  * managed user or agent.
  */
 import test from 'ava'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { type Api, apiOf, claimsOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import {

@@ -1,7 +1,7 @@
 /** What a deployment offers of agents on chains, with and without registries. */
 import test from 'ava'
 import { EVENT_CATALOGUE } from '../../../actors/domain/events.js'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { NETWORK } from '../../support/commerce/chain.js'
 import { sharedMarket } from '../../support/commerce/market.js'
 import { registryEnvironment } from '../../support/commerce/registries.js'

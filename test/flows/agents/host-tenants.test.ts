@@ -1,6 +1,6 @@
 /** The tenant that a host names: agents register there, and tokens of others are refused there. */
 import test from 'ava'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { apiOf } from '../../support/api.js'
 import { fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
 import { nonceFor } from '../../support/identity/nonce.js'

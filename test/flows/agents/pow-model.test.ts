@@ -5,7 +5,7 @@
  */
 import test from 'ava'
 import * as fc from 'fast-check'
-import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
+import { type AgentKey, createAgentKey } from '../../../runtime/clients/client/agent.js'
 import type { Answer, Api, Json } from '../../support/api.js'
 import { nonceFor } from '../../support/identity/nonce.js'
 import { sql } from '../../support/storage/sql.js'

@@ -8,8 +8,8 @@ import { type Answer, apiOf, type Json } from '../../support/api.js'
 import { sql } from '../../support/storage/sql.js'
 import { owned } from '../../support/identity/owner.js'
 import { sharedPair } from '../../support/service.js'
-import { ServiceRefusal } from '../../../runtime/client/refusal.js'
-import { walletFetch } from '../../../runtime/client/wallet-fetch.js'
+import { ServiceRefusal } from '../../../runtime/clients/client/refusal.js'
+import { walletFetch } from '../../../runtime/clients/client/wallet-fetch.js'
 import { numberAll } from '../../support/storage/numbered.js'
 
 const shop = await openShop({ profile: 'wallets' })

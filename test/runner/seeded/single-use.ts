@@ -98,9 +98,9 @@ export const SINGLE_USE: readonly SeededFault[] = [
   ),
   fault(
     'a resource server takes a DPoP proof once',
-    'runtime/resource-server/dpop.ts',
+    'runtime/clients/resource-server/dpop.ts',
     ['(used.get(id) ?? 0) > nowMs', '(used.get(id) ?? nowMs) < nowMs'],
-    'runtime/resource-server/dpop-and-status.test.ts',
+    'runtime/clients/resource-server/dpop-and-status.test.ts',
   ),
   fault(
     'what happens once in PostgreSQL is claimed once',

@@ -9,7 +9,7 @@ import {
   configurationExample,
   configurationReference,
 } from '../../../runtime/cli/config.js'
-import { loadSettings } from '../../../runtime/configuration/load-settings.js'
+import { loadSettings } from '../../../runtime/process/configuration/load-settings.js'
 
 function run(args: string[], environment: Record<string, string> = {}) {
   const said = { out: '', err: '', code: 0 }

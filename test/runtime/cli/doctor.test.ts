@@ -19,7 +19,7 @@ import { databaseChecks, judgeClock } from '../../../runtime/cli/doctor/database
 import { listenerChecks } from '../../../runtime/cli/doctor/listener-checks.js'
 import { diagnose, doctorCommand } from '../../../runtime/cli/doctor/doctor.js'
 import { mailChecks } from '../../../runtime/cli/doctor/service-checks.js'
-import { loadSettings } from '../../../runtime/configuration/load-settings.js'
+import { loadSettings } from '../../../runtime/process/configuration/load-settings.js'
 import { databaseUrls } from '../../../storage/platform/settings.js'
 import { isUnixSocket } from '../../../storage/platform/tls-mode.js'
 import { bootstrapped } from '../../support/identity/person.js'

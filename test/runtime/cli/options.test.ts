@@ -3,7 +3,7 @@ import { execFileSync } from 'node:child_process'
 import test from 'ava'
 import type { Command } from 'commander'
 import { svcProgram } from '../../../runtime/cli/program.js'
-import { pathOf } from '../../../runtime/process/target.js'
+import { pathOf } from '../../../runtime/cli/target.js'
 
 const program = await svcProgram('')
 const leaves = (command: Command): readonly Command[] =>

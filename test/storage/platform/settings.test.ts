@@ -1,5 +1,5 @@
 import test from 'ava'
-import { loadSettings } from '../../../runtime/configuration/load-settings.js'
+import { loadSettings } from '../../../runtime/process/configuration/load-settings.js'
 import { databaseUrls } from '../../../storage/platform/settings.js'
 
 const EMBEDDED = 'postgres://embedded/svc'

@@ -1,5 +1,5 @@
 /** Agent registration and login over HTTP, for tests. */
-import { type AgentKey, createAgentKey } from '../../../runtime/client/agent.js'
+import { type AgentKey, createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { nonceFor } from '../identity/nonce.js'
 
 export type Json = Record<string, unknown>

@@ -1,6 +1,6 @@
 /** Agents of ERC-8004 registries on a test chain, and their owners. */
 import { encodeDeployData, encodeFunctionData, type Hex } from 'viem'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { ownershipString } from '../../../actors/domain/signed-strings.js'
 import { nonceFor } from '../identity/nonce.js'
 import { type Answer, callAt, type Json } from '../identity/tenant-agent.js'

@@ -3,7 +3,7 @@ import { closeSync, openSync, writeSync } from 'node:fs'
 import perfHooks from 'node:perf_hooks'
 import { createLogger } from '../../../runtime/kernel/log.js'
 import { beginYoung } from '../../../runtime/kernel/v8-flags.js'
-import { type Service, startService } from '../../../runtime/startup.js'
+import { type Service, startService } from '../../../runtime/process/startup.js'
 import { watchContract } from '../contract.js'
 import { CONTRACT_FAULT } from './process.js'
 

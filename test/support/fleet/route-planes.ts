@@ -1,7 +1,7 @@
 /** Which planes serve a path, and the page that lists them. */
 import { readFileSync } from 'node:fs'
 import { routes } from '../../../gateway/route-table.js'
-import { placements, type RunPlane } from '../../../runtime/planes.js'
+import { placements, type RunPlane } from '../../../runtime/process/planes.js'
 
 const PAGE = new URL('../../../../docs/reference/planes.md', import.meta.url)
 const START = '<!-- written by: node dist/test/support/fleet/write-planes-page.js -->'

@@ -3,7 +3,7 @@
  * sets TEST_THROUGH and TEST_COORDINATION, and has a pool of fleets at the socket TEST_FLEETS.
  */
 import { appendFileSync, readFileSync, statSync } from 'node:fs'
-import type { Service } from '../../../runtime/startup.js'
+import type { Service } from '../../../runtime/process/startup.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { openDatabase } from '../../../storage/platform/database.js'
 import type { TestService, TestServiceOptions, Transport } from '../service/settings.js'

@@ -17,7 +17,7 @@ import type {
 } from '../../../actors/oauth/tokens/protocol.js'
 import { usersActor } from '../../../actors/identity/users/actor.js'
 import { workspacesActor } from '../../../actors/agents/workspaces/actor.js'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { type ActorRef, withMethods } from '../../../runtime/kernel/actor.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { type Spawned, spawnInline } from '../../../runtime/kernel/inline.js'

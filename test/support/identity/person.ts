@@ -3,7 +3,7 @@ import { loginCodes } from './totp.js'
 import { nonceFor } from './nonce.js'
 import { THROUGH_TRANSPORT } from '../fleet/through.js'
 import { openBrowser, type Page, type TestBrowser, dataIn } from '../pages/browser.js'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import { Agent, request } from 'undici'
 import { DEFAULT_TRANSPORT, type TestService } from '../service.js'
 

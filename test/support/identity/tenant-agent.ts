@@ -1,5 +1,5 @@
 /** A bootstrapped workspace over HTTP: a tenant, and a token with all its scopes. */
-import type { AgentKey } from '../../../runtime/client/agent.js'
+import type { AgentKey } from '../../../runtime/clients/client/agent.js'
 import { type Answer, bootstrap, callerOf, verify } from '../agents/journey.js'
 
 export type { Answer, Json } from '../agents/journey.js'

@@ -1,7 +1,7 @@
 /** A flood of registration starts from many addresses at a constant rate. */
 import { once } from 'node:events'
 import { Worker } from 'node:worker_threads'
-import { createAgentKey } from '../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../runtime/clients/client/agent.js'
 import type { Json } from '../api.js'
 
 export const START = '/api/v1/agents/auth/register/pow'

@@ -4,11 +4,11 @@ import {
   openBrowser as open,
   type Page,
   unescaped,
-} from '../../../runtime/client/browser.js'
+} from '../../../runtime/clients/client/browser.js'
 import { type Reply, replyOf } from '../reply.js'
 import { clientEnds } from '../endings.js'
 
-export { attribute, type Form, unescaped } from '../../../runtime/client/browser.js'
+export { attribute, type Form, unescaped } from '../../../runtime/clients/client/browser.js'
 export type { Page }
 type Asking = 'get' | 'post' | 'submit' | 'follow'
 export type TestBrowser = Omit<Browser, Asking> & {

@@ -8,7 +8,7 @@ import { promisify } from 'node:util'
 
 const run = promisify(execFile)
 const ROOT = fileURLToPath(new URL('../../../../', import.meta.url))
-const PACK = fileURLToPath(new URL('../../../runtime/packages/pack.js', import.meta.url))
+const PACK = fileURLToPath(new URL('../../../runtime/clients/packages/pack.js', import.meta.url))
 
 export interface ClientPackage {
   /** A folder in which programs find the package. */

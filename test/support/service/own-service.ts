@@ -1,5 +1,5 @@
 /** A whole service in the process of a test, on its own database. */
-import { startService } from '../../../runtime/startup.js'
+import { startService } from '../../../runtime/process/startup.js'
 import { createLogger } from '../../../runtime/kernel/log.js'
 import { everywhere, type Found } from './canaries.js'
 import { freshDatabase } from '../storage/database.js'

@@ -1,7 +1,7 @@
 import test from 'ava'
 import * as fc from 'fast-check'
 import { documentFault, readDidWeb } from '../../../../actors/agents/agents/did-web.js'
-import { createAgentKey } from '../../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../../runtime/clients/client/agent.js'
 
 const DID = 'did:web:agents.example:one'
 const NOW = Date.parse('2026-01-02T03:04:05Z')

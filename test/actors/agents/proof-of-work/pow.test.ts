@@ -3,7 +3,7 @@ import { powActor, powPool } from '../../../../actors/agents/proof-of-work/actor
 import { systemClock } from '../../../../runtime/kernel/clock.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { openPool } from '../../../../runtime/kernel/threads/pool.js'
-import { createAgentKey } from '../../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../../runtime/clients/client/agent.js'
 import { contract } from '../../../vectors/contract.js'
 
 const compute = openPool<typeof import('../../../../actors/agents/proof-of-work/compute.js')>(

@@ -1,6 +1,6 @@
 /** Settings of an environment. Two services on one database, as two processes. */
 import test from 'ava'
-import { createAgentKey } from '../../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../../runtime/clients/client/agent.js'
 import type { Api, Json } from '../../../support/api.js'
 import { sharedTwo } from '../../../support/service/two-services.js'
 

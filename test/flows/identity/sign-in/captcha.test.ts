@@ -1,6 +1,6 @@
 /** CAPTCHA after repeated failures and before password reset mails: of a provider, and built in. */
 import test, { type ExecutionContext } from 'ava'
-import { loadSettings } from '../../../../runtime/configuration/load-settings.js'
+import { loadSettings } from '../../../../runtime/process/configuration/load-settings.js'
 import { type Page, openBrowser } from '../../../support/pages/browser.js'
 import { openCaptchaProvider } from '../../../support/identity/captcha.js'
 import { sql } from '../../../support/storage/sql.js'

@@ -1,6 +1,6 @@
 /** Sign-up with its link by mail, over HTTP and a mail server. docs/guides/identity/sign-in-and-sign-up.md */
 import test, { type ExecutionContext } from 'ava'
-import { loadSettings } from '../../../../runtime/configuration/load-settings.js'
+import { loadSettings } from '../../../../runtime/process/configuration/load-settings.js'
 import { apiOf } from '../../../support/api.js'
 import { openBrowser, type Page, type TestBrowser } from '../../../support/pages/browser.js'
 import { sql } from '../../../support/storage/sql.js'

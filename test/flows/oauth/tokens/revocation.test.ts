@@ -6,7 +6,7 @@ import type { ExecutionContext } from 'ava'
 import test from 'ava'
 import * as oidc from 'openid-client'
 import { request } from 'undici'
-import { createAgentKey } from '../../../../runtime/client/agent.js'
+import { createAgentKey } from '../../../../runtime/clients/client/agent.js'
 import { type Answer, type Api, expected, type Json, type Workspace } from '../../../support/api.js'
 import { openBrowser } from '../../../support/pages/browser.js'
 import {

@@ -2,7 +2,7 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import anyTest, { type ExecutionContext, type TestFn } from 'ava'
 import { SignJWT } from 'jose'
-import type { AgentKey } from '../../../../runtime/client/agent.js'
+import type { AgentKey } from '../../../../runtime/clients/client/agent.js'
 import { type Answer, type Api, apiOf, claimsOf, type Workspace } from '../../../support/api.js'
 import {
   fixtureOf,

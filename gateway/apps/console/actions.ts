@@ -1,0 +1,289 @@
+/** Actions of the console: the form of an API operation, its call, and what came of it. */
+import type { FormFields, UploadedForm } from '../../route.js'
+import type { ApiCall } from './api.js'
+import { BRAND_PATH } from '../../pages/platform/style.js'
+import { type ConsoleAction, filled, get, isItem, type Item } from './declaration.js'
+import {
+  bodyOf,
+  exampleOf,
+  type Field,
+  fieldAt,
+  formOf,
+  shownIn,
+  typedIn,
+  withoutSecrets,
+} from './forms.js'
+import { redirect } from './session.js'
+import { itemPath, listPath, type Place, type Site } from './site.js'
+import {
+  type Content,
+  languageOf,
+  type Outcome,
+  refusedToken,
+  type Visit,
+  VisitedPages,
+} from './visit.js'
+import { labelOf, membersOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
+
+type Typed = Readonly<Record<string, string>>
+
+const LOGO = get('/api/v1/tenant/branding/assets/{kind}')
+/** The field of a file. */
+const FILE = 'file'
+
+export class ConsoleActions extends VisitedPages {
+  protected async form(
+    visit: Visit,
+    place: Place,
+    action: ConsoleAction,
+    again?: {
+      typed: Typed
+      problem: ShownProblem | null
+      malformed?: string
+      /** What the values would look like. Nothing was saved. */
+      preview?: Content
+    },
+  ): Promise<Outcome> {
+    const { site, random } = this.needs
+    const { resource, ids } = place
+    const { say } = languageOf(visit.request)
+    const route = site.routeOf(action)!
+    const fields = fieldsOf(site, action)
+    const found = await this.target(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    const { item } = found
+    const values =
+      again?.typed ??
+      Object.fromEntries(
+        fields.map((field) => [
+          field.name,
+          action.fills === true && item !== null ? shownIn(field, valueIn(item, field.name)) : '',
+        ]),
+      )
+    const shown = fields.map((field) => ({
+      ...field,
+      label: labelOf(field.name),
+      options: field.kind === 'boolean' ? ['true', 'false'] : field.options,
+      value: field.kind === 'secret' ? '' : (values[field.name] ?? ''),
+      rows: Math.min(12, Math.max(3, (values[field.name] ?? '').split('\n').length + 1)),
+      hint: field.kind === 'lines' || field.kind === 'json' || field.description !== undefined,
+      fault:
+        again?.malformed === field.name
+          ? 'malformed'
+          : again?.problem?.errors.find((fault) => fault.field === field.name)?.detail,
+    }))
+    const { first } = action
+    const isFirst = ({ name, required }: Field) =>
+      first === undefined || first.includes(name) || required
+    const order = (name: string) => first?.indexOf(name) ?? 0
+    const back = item !== null && place.isItem ? itemPath(place, ids.at(-1)!) : listPath(place)
+    const label = `do.${action.name}` as const
+    const name =
+      item === null || !place.isItem ? say(`console.of.${resource.name}`) : nameOf(item, resource)
+    const more = shown.filter((field) => !isFirst(field))
+    const example = action.method === 'GET' || fields.length === 0 ? null : exampleOf(fields)
+    return this.page(
+      visit,
+      'console-form',
+      {
+        title: `${say(label)}: ${name}`,
+        place,
+        name,
+        call: {
+          method: action.method,
+          path: filled(action.path, ids),
+          body: example,
+          file: action.upload?.[0],
+        },
+        status:
+          again === undefined || again.preview !== undefined ? 200 : (again.problem?.status ?? 400),
+      },
+      {
+        problem: again?.problem ?? null,
+        path: `${back}/do/${action.name}`,
+        back,
+        // The button of the form saves; the link to the form says "Edit".
+        label: action.name === 'change' ? 'profile.save' : label,
+        danger: action.danger === true,
+        summary: route.summary.replace(/\.$/, ''),
+        about: route.description ?? null,
+        csrf: visit.request.browser.csrfToken,
+        idempotencyKey: random.uuid(),
+        first: shown.filter(isFirst).toSorted((a, b) => order(a.name) - order(b.name)),
+        more,
+        open: more.some(({ fault }) => fault !== undefined),
+        upload: action.upload ?? null,
+        fileMissing: again?.malformed === FILE,
+        previews: action.previews === true,
+        preview: null,
+        ...again?.preview,
+      },
+    )
+  }
+
+  /** What the branding looks like on the sign-in page. */
+  protected async preview({ request, session }: Visit, branding: Item): Promise<Content> {
+    const { name, color, logo } = branding
+    const hex = typeof color === 'string' ? color.toLowerCase() : ''
+    const uploaded = await this.uploadedLogo({ request, session })
+    return {
+      preview: {
+        name: name || session.tokens.tenantName,
+        logo:
+          uploaded ?? (typeof logo === 'string' && logo.startsWith('data:image/') ? logo : null),
+        brand: /^#[0-9a-f]{6}$/.test(hex) ? `${BRAND_PATH}/${hex.slice(1)}` : null,
+      },
+    }
+  }
+
+  /** The URL of the uploaded logo, or null. */
+  private async uploadedLogo(visit: Visit): Promise<string | null> {
+    if (this.needs.site.routeOf(LOGO) === null) return null
+    const path = filled(LOGO.path, ['logo'])
+    const answer = await this.call(visit, { method: 'GET', path })
+    const url = isItem(answer.json) ? answer.json['url'] : null
+    return typeof url === 'string' ? url : null
+  }
+
+  /** The form of an action was sent: calls the API. */
+  async act(visit: Visit, place: Place, sent: FormFields): Promise<Outcome> {
+    const { site } = this.needs
+    const action = place.action!
+    const { ids } = place
+    const fields = fieldsOf(site, action)
+    const typed = typedIn(fields, sent)
+    // What does not exist for the user is not found, whatever the form says.
+    const found = await this.target(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    const before = action.method === 'PATCH' && action.fills === true ? found.item : null
+    const meant = bodyOf(fields, typed, before)
+    if ('field' in meant)
+      return this.form(visit, place, action, { typed, problem: null, malformed: meant.field })
+    if (action.previews === true && isPreview(visit)) {
+      const preview = await this.preview(visit, brandingIn(fields, typed))
+      return this.form(visit, place, action, { typed, problem: null, preview })
+    }
+    const hasBody = site.routeOf(action)?.body !== undefined
+    const key = new Map(sent).get('idempotency_key') ?? ''
+    const base = place.isItem ? itemPath(place, ids.at(-1)!) : listPath(place)
+    return this.perform(
+      visit,
+      place,
+      {
+        method: action.method,
+        path: filled(action.path, ids),
+        body: hasBody ? JSON.stringify(meant.body) : null,
+        ...(site.routeOf(action)?.idempotent === true && /^[0-9a-f-]{36}$/.test(key)
+          ? { idempotencyKey: key }
+          : {}),
+      },
+      { page: `${base}/do/${action.name}`, typed },
+    )
+  }
+
+  /** A form with a file was sent: calls the API with the file as the body. */
+  async upload(visit: Visit, place: Place, { file }: UploadedForm): Promise<Outcome> {
+    const action = place.action!
+    const found = await this.target(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    if (file === null)
+      return this.form(visit, place, action, { typed: {}, problem: null, malformed: FILE })
+    const page = `${itemPath(place, place.ids.at(-1)!)}/do/${action.name}`
+    const { method } = action
+    const path = filled(action.path, place.ids)
+    const call = { method, path, body: file.bytes, contentType: file.mediaType }
+    return this.perform(visit, place, call, { page })
+  }
+
+  /** Calls the API for an action that the user confirmed, and shows what came of it. */
+  async perform(
+    visit: Visit,
+    place: Place,
+    call: ApiCall,
+    { page, typed = {} }: { page: string; typed?: Typed },
+  ): Promise<Outcome> {
+    const action = place.action!
+    const answer = await this.call(visit, call)
+    if (answer.status === 401) return refusedToken(answer, call, page)
+    if (answer.status >= 400) {
+      const fields = fieldsOf(this.needs.site, action)
+      const problem = problemOf(answer, (pointer) => fieldAt(fields, pointer))
+      return this.form(visit, place, action, { typed, problem })
+    }
+    const body = isItem(answer.json) ? answer.json : {}
+    const { shown, rest } = shownOnce(body)
+    if (shown.length > 0 || action.shows === true)
+      return this.result(visit, place, call, shown, rest)
+    return redirect(`${this.after(place, body)}?done=1`)
+  }
+
+  /** Where the user goes after an action. */
+  private after(place: Place, made: Item): string {
+    const { resource, ids, action } = place
+    const { id: idMember = 'id', opens = true } = resource
+    const isGone = action?.method === 'DELETE'
+    if (place.isItem && !isGone && opens) return itemPath(place, ids.at(-1)!)
+    const id = made[idMember]
+    return !place.isItem && opens && typeof id === 'string' && resource.single === undefined
+      ? itemPath(place, id)
+      : listPath(place)
+  }
+
+  private result(
+    visit: Visit,
+    place: Place,
+    call: ApiCall,
+    shown: ReturnType<typeof shownOnce>['shown'],
+    rest: Item,
+  ): Promise<Outcome> {
+    const language = languageOf(visit.request)
+    const { method, path, body } = call
+    const sent: unknown = typeof body === 'string' ? JSON.parse(body) : null
+    const title = language.say(`do.${place.action!.name}`)
+    return this.page(
+      visit,
+      'console-item',
+      {
+        title,
+        place,
+        name: title,
+        call: { method, path, body: isItem(sent) ? withoutSecrets(sent) : null },
+      },
+      {
+        problem: null,
+        done: true,
+        shown,
+        members: membersOf(rest, language),
+        actions: [],
+        children: [],
+        extra: null,
+        onward: null,
+        back: this.after(place, rest),
+      },
+    )
+  }
+}
+
+function fieldsOf(site: Site, action: ConsoleAction): readonly Field[] {
+  const { without = [] } = action
+  return formOf(site.routeOf(action)!).filter(({ name }) => !without.includes(name))
+}
+
+/** The members of the branding that a form has, as typed. */
+function brandingIn(fields: readonly Field[], typed: Typed): Item {
+  const members = fields
+    .filter(({ name }) => name.startsWith('branding.'))
+    .map(({ name }) => [name.slice('branding.'.length), (typed[name] ?? '').trim()])
+  return Object.fromEntries(members) as Item
+}
+
+/** The button for the preview was pressed. */
+const isPreview = ({ request }: Visit) =>
+  new URLSearchParams(request.query as [string, string][]).has('preview')
+
+function valueIn(item: Item, name: string): unknown {
+  const [group = '', member] = name.split('.')
+  const holder = item[group]
+  if (member === undefined) return holder
+  return isItem(holder) ? holder[member] : undefined
+}

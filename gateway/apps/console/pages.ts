@@ -1,0 +1,273 @@
+/** The pages of the console that read: overview, lists, objects, and checks. */
+import type { Language } from '../../pages/platform/language.js'
+import { ConsoleActions } from './actions.js'
+import {
+  type ConsoleAction,
+  type ConsoleResource,
+  filled,
+  isItem,
+  type Item,
+} from './declaration.js'
+import { itemPath, listPath, type Place } from './site.js'
+import { labelOf, labelText, membersOf, nameOf, problemOf, valueOf } from './values.js'
+import {
+  type Content,
+  CURSORS,
+  languageOf,
+  listCall,
+  nextPage,
+  type Outcome,
+  refusedToken,
+  rowsOf,
+  type Visit,
+} from './visit.js'
+
+const COUNT_MAX = 50
+const RECENT = 8
+
+export class ConsolePages extends ConsoleActions {
+  /** GET /console. */
+  async overview(visit: Visit, query: URLSearchParams): Promise<Outcome> {
+    const { site } = this.needs
+    const language = languageOf(visit.request)
+    const resources = site.resources(visit.session.scopes)
+    const counted = resources.filter(
+      ({ list, query: fixed, asks, within, counted: isCounted = true }) =>
+        isCounted &&
+        list !== undefined &&
+        fixed === undefined &&
+        asks === undefined &&
+        within === undefined,
+    )
+    const audit = resources.find(({ name }) => name === 'audit')
+    const own = counted.filter(({ name }) => name !== 'audit')
+    const [events, ...answers] = await Promise.all([
+      audit === undefined
+        ? null
+        : this.call(visit, { method: 'GET', path: listCall(audit, [], { limit: String(RECENT) }) }),
+      ...own.map((resource) =>
+        this.call(visit, {
+          method: 'GET',
+          path: listCall(resource, [], { limit: String(COUNT_MAX) }),
+        }),
+      ),
+    ])
+    const refused = [events, ...answers].find((answer) => answer?.status === 401)
+    if (refused != null && refusedToken(refused, null, '/console').tag === 'over')
+      return { tag: 'over' }
+    const figures = own.flatMap((resource, index) => {
+      const rows = answers[index]?.json
+      if (answers[index]?.status !== 200 || !Array.isArray(rows)) return []
+      const more = answers[index]?.header('link') !== undefined
+      return [
+        {
+          path: `/console/${resource.name}`,
+          title: `console.of.${resource.name}`,
+          count: `${rows.length}${more ? '+' : ''}`,
+        },
+      ]
+    })
+    const on = query.get('live') === '1'
+    return this.page(
+      visit,
+      'console-overview',
+      { title: language.say('console.overview'), place: null, refreshes: on },
+      {
+        figures,
+        live: { on, path: on ? '/console' : '/console?live=1' },
+        recent:
+          audit === undefined || !Array.isArray(events?.json)
+            ? null
+            : this.table({ resource: audit, parent: null, ids: [] }, events.json, language),
+      },
+    )
+  }
+
+  /** A list, an object, or the page of an action. */
+  async show(visit: Visit, place: Place, query: URLSearchParams): Promise<Outcome> {
+    const { action } = place
+    if (action !== null && action.method === 'GET' && action.danger !== true)
+      return this.direct(visit, place, action, query)
+    if (action !== null) return this.form(visit, place, action)
+    if (place.resource.single !== undefined || place.isItem)
+      return this.item(visit, place, query.has('done'))
+    return this.list(visit, place, query)
+  }
+
+  private async list(visit: Visit, place: Place, query: URLSearchParams): Promise<Outcome> {
+    const { site } = this.needs
+    const { resource, ids } = place
+    const { filters = [], asks, live: canRefresh = false } = resource
+    const language = languageOf(visit.request)
+    const sent = Object.fromEntries(
+      [...filters, ...CURSORS].flatMap((name) => {
+        const value = query.get(name)
+        return value === null || value === '' ? [] : [[name, value] as const]
+      }),
+    )
+    const path = listCall(resource, ids, { ...resource.from, ...sent })
+    const isAsked = asks === undefined || sent[asks] !== undefined
+    const answer = isAsked ? await this.call(visit, { method: 'GET', path }) : null
+    if (answer?.status === 401) return refusedToken(answer, null, listPath(place))
+    const here = listPath(place)
+    const on = canRefresh && query.get('live') === '1'
+    const rows = answer === null ? [] : rowsOf(resource, answer.json)
+    const failed = answer !== null && answer.status !== 200
+    const table = this.table(place, failed ? [] : rows, language)
+    const actions = site.actions(resource, null, visit.session.scopes)
+    const call = { method: 'GET', path }
+    const shown = {
+      title: language.say(`console.of.${resource.name}`),
+      place,
+      refreshes: on,
+      call,
+      ...(failed ? { status: answer.status } : {}),
+    }
+    return this.page(visit, 'console-list', shown, {
+      ...table,
+      asks: !isAsked,
+      path: here,
+      problem: failed ? problemOf(answer) : null,
+      done: query.has('done'),
+      actions: actions.map((action, index) => linkTo(action, here, index === 0)),
+      filters: filters.map((name) => ({ name, label: labelOf(name), value: sent[name] ?? '' })),
+      live: canRefresh ? { on, path: on ? here : `${here}?live=1` } : null,
+      next: failed ? null : nextPage(here, answer, sent),
+      later: CURSORS.some((name) => name in sent),
+    })
+  }
+
+  private table(
+    place: Pick<Place, 'resource' | 'parent' | 'ids'>,
+    rows: readonly unknown[],
+    language: Language,
+  ) {
+    const { resource } = place
+    const { columns, id: idMember = 'id', opens = true } = resource
+    return {
+      heads: columns.map(labelOf),
+      labels: columns.map((column) => labelText(column, language)),
+      rows: rows.filter(isItem).map((item) => ({
+        name: nameOf(item, resource),
+        path: opens ? itemPath(place, String(item[idMember])) : null,
+        values: columns.map((column) => valueOf(item, column, language)),
+      })),
+    }
+  }
+
+  private async item(visit: Visit, place: Place, done: boolean): Promise<Outcome> {
+    const { site } = this.needs
+    const { resource, ids } = place
+    const language = languageOf(visit.request)
+    const found = await this.find(visit, place)
+    if ('answer' in found) return this.missing(visit, place, found.answer)
+    const { item, path } = found
+    const isSingle = resource.single !== undefined
+    const here = isSingle ? listPath(place) : itemPath(place, ids.at(-1)!)
+    const { scopes } = visit.session
+    const children = isSingle ? [] : (resource.children ?? [])
+    const name = isSingle ? language.say(`console.of.${resource.name}`) : nameOf(item, resource)
+    return this.page(
+      visit,
+      'console-item',
+      { title: name, place, name, call: { method: 'GET', path } },
+      {
+        problem: null,
+        done,
+        shown: [],
+        back: null,
+        onward: null,
+        members: membersOf(item, language),
+        actions: site
+          .actions(resource, isSingle ? null : item, scopes)
+          .map((action, index) => linkTo(action, here, index === 0)),
+        children: children
+          .filter((child) => site.isVisible(child, scopes))
+          .map((child) => ({ path: `${here}/${child.name}`, title: `console.of.${child.name}` })),
+        extra: resource.extra ?? null,
+        ...(await this.extra(visit, resource, item)),
+      },
+    )
+  }
+
+  /** What the templates of single resources need. */
+  private async extra(visit: Visit, { name }: ConsoleResource, item: Item): Promise<Content> {
+    if (name === 'applications') return { tryPath: tryPath(item) }
+    if (name !== 'settings') return {}
+    return this.preview(visit, isItem(item['branding']) ? item['branding'] : {})
+  }
+
+  /** An action that only reads: the check of the audit chain, and its export. */
+  private async direct(
+    visit: Visit,
+    place: Place,
+    action: ConsoleAction,
+    query: URLSearchParams,
+  ): Promise<Outcome> {
+    const after = query.get('after_sequence')
+    const path = `${filled(action.path, place.ids)}${after === null ? '' : `?after_sequence=${encodeURIComponent(after)}`}`
+    const answer = await this.call(visit, { method: 'GET', path })
+    if (answer.status === 401) return refusedToken(answer, null, listPath(place))
+    if (answer.status !== 200) return this.missing(visit, place, answer)
+    if (action.name === 'export')
+      return {
+        form: 'body',
+        status: 200,
+        contentType: 'application/x-ndjson',
+        body: answer.text,
+        headers: { 'content-disposition': 'attachment; filename="audit-events.ndjson"' },
+      }
+    const language = languageOf(visit.request)
+    const body = isItem(answer.json) ? answer.json : {}
+    const next = body['next_after_sequence']
+    const broken = isItem(body['broken_at']) ? body['broken_at']['sequence'] : null
+    const title =
+      body['valid'] === true
+        ? language.say('console.chain.valid', { count: Number(body['events']) })
+        : language.say('console.chain.broken', { count: Number(broken) })
+    return this.page(
+      visit,
+      'console-item',
+      { title, place, name: title, call: { method: 'GET', path } },
+      {
+        problem: null,
+        done: false,
+        shown: [],
+        members: membersOf(body, language),
+        actions: [],
+        children: [],
+        extra: null,
+        onward:
+          typeof next === 'number' ? `${listPath(place)}/do/verify?after_sequence=${next}` : null,
+        back: listPath(place),
+      },
+    )
+  }
+}
+
+function linkTo({ name, danger = false }: ConsoleAction, base: string, main: boolean) {
+  return { label: `do.${name}`, path: `${base}/do/${name}`, danger, main: main && !danger }
+}
+
+/**
+ * A link that begins the sign-in of an application as the application would. Its code_challenge has no verifier, so
+ * that the code cannot be redeemed.
+ */
+function tryPath(item: Item): string | null {
+  const { client_id, redirect_uris, grant_types, status, scopes } = item
+  const uris = Array.isArray(redirect_uris) ? redirect_uris : []
+  const grants = Array.isArray(grant_types) ? grant_types : []
+  if (uris.length === 0 || !grants.includes('authorization_code') || status !== 'active')
+    return null
+  const scope = Array.isArray(scopes) && scopes.includes('openid') ? 'openid' : String(scopes)
+  const parameters = new URLSearchParams({
+    client_id: String(client_id),
+    response_type: 'code',
+    redirect_uri: String(uris[0]),
+    scope,
+    state: 'console',
+    code_challenge: 'A'.repeat(43),
+    code_challenge_method: 'S256',
+  })
+  return `/oauth/authorize?${parameters.toString()}`
+}

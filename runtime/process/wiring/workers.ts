@@ -1,0 +1,100 @@
+/** Workers, the vault and commerce. */
+import { pooled, processors } from './pools.js'
+import { hasSinks } from '../../../actors/webhooks/event-sinks/settings.js'
+import { eventSinksWorker, sinksOf } from '../../../actors/webhooks/event-sinks/worker.js'
+import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
+import { mailWorker } from '../../../actors/operations/mail/worker.js'
+import { sshCertificatesActor } from '../../../actors/vault/ssh-certificates/actor.js'
+import { sshCertificatesMetrics } from '../../../actors/vault/ssh-certificates/metrics.js'
+import { sshCertificatesPool } from '../../../actors/vault/ssh-certificates/needs.js'
+import { sshCertificates } from '../../../actors/vault/ssh-certificates/protocol.js'
+import { type ImageModule, imagePool } from '../../../actors/identity/tenant-assets/pool.js'
+import {
+  closeLostCalls,
+  recordUnknownCalls,
+} from '../../../actors/vault/egress/admission/lost-calls.js'
+import { registryMetrics } from '../../../actors/agents/agents/registries/metrics.js'
+import { registriesWorker } from '../../../actors/agents/agents/registries/worker.js'
+import { retentionWorker } from '../../../actors/operations/retention/worker.js'
+import { sequencerWorker } from '../../../actors/operations/sequencer/worker.js'
+import { vaultActor } from '../../../actors/vault/vault/actor.js'
+import { reconciliationWorker } from '../../../actors/commerce/payments/reconciliation/worker.js'
+import { x402Actor, x402Pool } from '../../../actors/commerce/payments/x402/actor.js'
+import type { X402Module } from '../../../actors/commerce/payments/x402/needs.js'
+import { commerceWirings, walletWiring } from './commerce.js'
+import { type ActorWiring, untilSettled, wireActor } from '../../kernel/wiring.js'
+import { openRegistries } from './chain-nodes.js'
+import { reconciliationNeeds, x402Needs } from './payment-chains.js'
+import { mailRunnerOf } from './mail.js'
+import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
+import { resealOf, egressForgets } from './vault.js'
+import type { SharedNeeds } from './shared-needs.js'
+
+/** The actors of this file, with their dependencies. */
+export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
+  const { resources, settings, database, sealer, clock, random, webhooks, registry } = shared
+  return [
+    wireActor(sequencerWorker, (context) => {
+      const isSent = hasSinks(settings.event_sinks)
+      return { database, clock, registry, hasSinks: isSent, settled: untilSettled(context) }
+    }),
+    wireActor(eventSinksWorker, (context) => {
+      const sinks = sinksOf(settings.event_sinks)
+      return { database, clock, random, registry, sinks, settled: untilSettled(context) }
+    }),
+    wireActor(mailWorker, ({ onStop }) => {
+      const runner = mailRunnerOf(resources)
+      onStop(() => runner.settled())
+      return { runner }
+    }),
+    wireActor(sshCertificatesActor, (context) => ({
+      database,
+      sealer,
+      compute: pooled(context, resources, sshCertificatesPool(processors(context))),
+      clock,
+      random,
+      metrics: sshCertificatesMetrics(registry),
+      settings: settings.vault,
+    })),
+    wireActor(vaultActor, (context) => ({
+      database,
+      sealer,
+      sshCertificates: context.ref(sshCertificates),
+      changed: egressForgets(context, resources),
+      clock,
+      random,
+      settings: settings.vault,
+    })),
+    ...commerceWirings(resources),
+    wireActor(x402Actor, (context) => {
+      const compute = pooled<X402Module>(context, resources, x402Pool(processors(context)))
+      return x402Needs(resources, compute, context.onStop)
+    }),
+    walletWiring(resources),
+    wireActor(registriesWorker, ({ onStop }) => {
+      const { value: registries, close } = openRegistries(settings)
+      onStop(close)
+      return { database, clock, random, registries, metrics: registryMetrics(registry) }
+    }),
+    wireActor(reconciliationWorker, ({ onStop }) => reconciliationNeeds(resources, onStop)),
+    ...tenantAssetWirings(resources, (context) =>
+      pooled<ImageModule>(context, resources, imagePool(processors(context))),
+    ),
+    wireActor(retentionWorker, ({ ref, onStop }) => ({
+      database,
+      keys: ref(signingKeys),
+      clock,
+      registry,
+      reseal: resealOf(resources),
+      closeLostCalls: (signal) => closeLostCalls(resources, signal),
+      recordUnknownCalls: (signal) => recordUnknownCalls(resources, signal),
+      removeRetiredAssets: assetRetirementOf(resources, onStop),
+      random,
+      retention: {
+        ...webhooks,
+        ...settings.commerce,
+        guest_retention_secs: settings.anonymous.retention_secs,
+      },
+    })),
+  ]
+}
