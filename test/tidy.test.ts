@@ -122,6 +122,38 @@ test('a protocol knows the kernel, the domain and other protocols, nothing else'
   t.deepEqual(trespasses, [])
 })
 
+const appOf = (path: string) => /^gateway\/apps\/([^/]+)\//.exec(path)?.[1]
+
+test('an app of the gateway is imported only where the routes are listed', (t) => {
+  const used = imports.filter(([from, to]) => appOf(to) !== undefined && appOf(from) !== appOf(to))
+  const product = used.filter(([from]) => !/^(bench|test)\//.test(from))
+  t.true(product.length >= 4)
+  t.deepEqual(
+    product.filter(([from]) => from !== 'gateway/gateway.ts'),
+    [],
+  )
+})
+
+test('each product of runtime/ is a project with a wall', (t) => {
+  const products = readdirSync('runtime')
+    .filter((name) => !/\./.test(name))
+    .toSorted()
+  t.deepEqual(products, ['cli', 'clients', 'embedded', 'kernel', 'process'])
+  const wallOf = (product: string) => {
+    const { references } = JSON.parse(readFileSync(`runtime/${product}/tsconfig.json`, 'utf8')) as {
+      references: { path: string }[]
+    }
+    return references.map(({ path }) => normalize(join('runtime', product, path)))
+  }
+  t.deepEqual(wallOf('kernel'), [])
+  t.deepEqual(wallOf('embedded'), ['runtime/kernel'])
+  t.deepEqual(wallOf('clients'), ['runtime/kernel', 'actors/domain', 'actors/platform/undici'])
+  t.deepEqual(
+    wallOf('process').filter((path) => /^runtime\/(cli|clients)$/.test(path)),
+    [],
+  )
+})
+
 test('a folder holds at most 25 files', (t) => {
   const count = new Map<string, number>()
   for (const { path } of sources) count.set(dirname(path), (count.get(dirname(path)) ?? 0) + 1)
