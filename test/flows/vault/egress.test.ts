@@ -74,6 +74,25 @@ for (const [transport, at] of houses) {
   })
 }
 
+test.serial('the secret is redacted as upstreams in .NET write it', async (t) => {
+  const at = resources
+  const setting = await settingOf(at)
+  for (const [plain, escaped] of [
+    ['+', '\\u002B'],
+    ['+', '&#x2B;'],
+  ] as const) {
+    const answer = await at.send('/v1/proxy/body', {
+      token: setting.direct,
+      headers: {
+        ...bodyCall(setting, `${at.upstream.origin}/echo`),
+        'content-type': 'application/json',
+      },
+      body: `{"key":"${SECRET.replace(plain, escaped)}"}`,
+    })
+    t.is(await answer.body.text(), '{"key":"[redacted]"}', escaped)
+  }
+})
+
 for (const [transport, at] of repeated) {
   test.serial(`large bodies pass unchanged in each direction (${transport})`, async (t) => {
     const setting = await settingOf(at)

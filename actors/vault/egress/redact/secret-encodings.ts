@@ -20,6 +20,8 @@ const PASSWORD_CHARS_MIN = 4
  */
 const SUM_BYTES_MAX = 2 * 1024 * 1024
 const BASE64_ALIGNMENTS = [0, 1, 2] as const
+/** Of `JSON_BYTES`, the one whose digits are upper case. */
+const DOTNET = 4
 
 /** The distinct encodings of a secret and of the field value that `inject` builds from it. */
 export function encodingsOf(secret: Uint8Array, authScheme: string): SecretEncoding[] {
@@ -94,10 +96,7 @@ function addEncodings(raw: Buffer, found: Collection): void {
 /** JSON with an escape for every character. */
 function codeUnits(text: string, isUpper: boolean): Buffer {
   let out = ''
-  for (let at = 0; at < text.length; at += 1) {
-    const hex = text.charCodeAt(at).toString(16).padStart(4, '0')
-    out += `\\u${isUpper ? hex.toUpperCase() : hex}`
-  }
+  for (let at = 0; at < text.length; at += 1) out += codeUnit(text.charCodeAt(at), isUpper)
   return Buffer.from(out, 'latin1')
 }
 
@@ -149,17 +148,18 @@ const PERCENT: readonly Table[] = [/[\w.~-]/, /[\w.~!'()*-]/, /[\w.*-]/].flatMap
   ),
 )
 
-/** JSON strings: minimal escapes, with `/` escaped, and HTML-safe. */
-const JSON_BYTES: readonly Table[] = ['', '/', '<>&'].map((more) =>
+/** JSON strings: minimal escapes, with `/` escaped, and safe in HTML as Go, Gson and .NET write them. */
+const JSON_BYTES: readonly Table[] = ['', '/', '<>&', "<>&='", `<>&'"+\``].map((more, form) =>
   tableOf((char, byte) => {
     if (byte >= 0x80) return undefined
-    if (more.includes(char) && char !== '/') return codeUnit(byte)
-    return char === '/' && more === '/' ? '\\/' : JSON.stringify(char).slice(1, -1)
+    if (char === '/') return more === '/' ? '\\/' : char
+    return more.includes(char) ? codeUnit(byte, form === DOTNET) : JSON.stringify(char).slice(1, -1)
   }),
 )
 
 /** ASCII-only JSON with the escapes of a table. */
 function jsonAscii(text: string, table: Table): Buffer {
+  const digits = table === JSON_BYTES[DOTNET] ? UPPER_DIGITS : HEX_DIGITS
   const out = Buffer.allocUnsafe(6 * text.length)
   let to = 0
   for (let at = 0; at < text.length; at += 1) {
@@ -171,15 +171,17 @@ function jsonAscii(text: string, table: Table): Buffer {
     }
     out[to++] = 0x5c
     out[to++] = 0x75
-    for (let shift = 12; shift >= 0; shift -= 4) out[to++] = HEX_DIGITS[(unit >> shift) & 15]!
+    for (let shift = 12; shift >= 0; shift -= 4) out[to++] = digits[(unit >> shift) & 15]!
   }
   return out.subarray(0, to)
 }
 
 const HEX_DIGITS = Buffer.from('0123456789abcdef')
+const UPPER_DIGITS = Buffer.from('0123456789ABCDEF')
 
-function codeUnit(unit: number): string {
-  return `\\u${unit.toString(16).padStart(4, '0')}`
+function codeUnit(unit: number, isUpper: boolean): string {
+  const hex = unit.toString(16).padStart(4, '0')
+  return `\\u${isUpper ? hex.toUpperCase() : hex}`
 }
 
 /** HTML escapes; each line is the variant of some template engines. */
@@ -193,6 +195,7 @@ const HTML: readonly Table[] = [
   { '"': '&quot;', "'": '&apos;' },
   { '"': '&#34;', "'": '&#39;', '+': '&#43;' },
   { '"': '&quot;', "'": '&#x27;', '`': '&#x60;', '=': '&#x3D;' },
+  { '"': '&quot;', "'": '&#x27;', '`': '&#x60;', '+': '&#x2B;' },
   { '"': '&quot;', "'": '&#39;', '/': '&#x2F;', '`': '&#x60;', '=': '&#x3D;' },
 ].map((variant: Readonly<Record<string, string>>) => {
   const entities: Readonly<Record<string, string>> = {
