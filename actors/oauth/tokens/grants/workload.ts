@@ -157,15 +157,25 @@ function within(
   }
 }
 
+/** One text for every cause: it tells neither which issuers are trusted nor which rules they have. */
+const REFUSALS = {
+  invalid_grant: ['the token of the issuer is not accepted', 'assertion_refused'],
+  invalid_client: [
+    'client authentication failed, client_assertion: iss and sub must both be the client_id, or a rule of the tenant must ' +
+      'accept the token of the issuer',
+    'client_authentication_failed',
+  ],
+} as const
+
 /** The refusal of an assertion as grant, or as client authentication. */
 export function assertionRefused(
-  error: 'invalid_grant' | 'invalid_client',
+  error: keyof typeof REFUSALS,
   refused: string,
   clientId: string | null,
 ): OAuthRefused {
-  const reason = error === 'invalid_grant' ? 'assertion_refused' : 'client_authentication_failed'
+  const [description, reason] = REFUSALS[error]
   return {
-    ...refuse(error, 'the token of the issuer is not accepted', reason),
+    ...refuse(error, description, reason),
     requester: refusedClient({ clientId }, { reason: `workload_${refused}`, tenantId: null }),
   }
 }
