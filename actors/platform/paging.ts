@@ -22,6 +22,19 @@ export async function pageOf<Row extends ListCursor>(
   return page(rows, limit)
 }
 
+/** The same, as the outcome of a list, each row shown by `show`. */
+export async function listOf<Row extends ListCursor, Shown>(
+  needs: Parameters<typeof pageOf>[0],
+  tenantId: string,
+  asked: Page,
+  context: MessageContext,
+  list: Parameters<typeof pageOf<Row>>[4],
+  show: (row: Row) => Shown,
+): Promise<Listed<Shown>> {
+  const { items, next } = await pageOf(needs, tenantId, asked, context, list)
+  return { tag: 'listed', rows: items.map(show), next }
+}
+
 /**
  * @param rows up to `limit + 1` rows: the one above the limit shows that another page follows.
  * @returns the rows of the page, and the cursor of the next page or null on the last one.

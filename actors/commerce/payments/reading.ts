@@ -4,7 +4,7 @@ import type { TenantRows } from '../../../storage/platform/portable/tenant-rows.
 import type { Database } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import type { ListCursor, Listed } from '../../domain/paging.js'
-import { listedOf } from '../../platform/paging.js'
+import { listOf } from '../../platform/paging.js'
 import type { Found, ListOf, Named, Unknown } from './protocol.js'
 
 type Needs = { readonly database: Database }
@@ -15,16 +15,8 @@ export const lists =
     { list }: Pick<TenantRows<Row>, 'list'>,
     show: (row: Row) => Shown,
   ) =>
-  (
-    { database }: Needs,
-    { tenantId, limit, after }: ListOf,
-    { signal }: MessageContext,
-  ): Promise<Listed<Shown>> =>
-    database.tenant(
-      tenantId,
-      async (tx) => listedOf(await list(tx, tenantId, limit + 1, after), limit, show),
-      { signal },
-    )
+  (needs: Needs, message: ListOf, context: MessageContext): Promise<Listed<Shown>> =>
+    listOf(needs, message.tenantId, message, context, list, show)
 
 /** A handler that reads a row of the tenant by its id. */
 export const reads =

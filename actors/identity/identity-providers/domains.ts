@@ -20,7 +20,7 @@ import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
-import { listed } from '../../platform/paging.js'
+import { listOf } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { readDomain } from '../../platform/mail/public-domains.js'
 import type { Handling, IdentityProvidersTools } from './needs.js'
@@ -33,19 +33,10 @@ const PROOF_BYTES = 24
 const LABEL = '_svc-challenge'
 const PROOF_PREFIX = 'svc-domain-verification='
 
-export const listDomains: Handling<'listDomains'> = async (
-  { database, domains },
-  { tenantId, limit, after },
-  context,
-) => {
-  if (!domains.enabled) return OFF
-  const rows = await database.tenant(
-    tenantId,
-    (tx) => listVerifiedDomains(tx, tenantId, limit + 1, after),
-    context,
-  )
-  return listed(rows.map(recordOf), limit)
-}
+export const listDomains: Handling<'listDomains'> = async (needs, message, context) =>
+  needs.domains.enabled
+    ? listOf(needs, message.tenantId, message, context, listVerifiedDomains, recordOf)
+    : OFF
 
 export const createDomain: Handling<'createDomain'> = async (needs, message, context) => {
   if (!needs.domains.enabled) return OFF

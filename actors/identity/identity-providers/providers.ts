@@ -17,7 +17,7 @@ import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { changedName, refusedName } from '../../domain/shown-names.js'
-import { listed } from '../../platform/paging.js'
+import { listOf } from '../../platform/paging.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { Handling, IdentityProvidersTools } from './needs.js'
 import type { Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
@@ -27,20 +27,10 @@ const OFF = { tag: 'off' } as const
 
 type Checked = Omit<ProviderDraft, 'clientSecret'> & { readonly hasSecret: boolean }
 
-export const listSsoProviders: Handling<'listSsoProviders'> = async (
-  needs,
-  { tenantId, limit, after },
-  context,
-) => {
+export const listSsoProviders: Handling<'listSsoProviders'> = async (needs, message, context) => {
   if (!needs.settings.enabled) return OFF
-  const rows = await needs.database.tenant(
-    tenantId,
-    (tx) => listIdentityProviders(tx, tenantId, limit + 1, after),
-    context,
-  )
-  return listed(
-    rows.map((row) => recordOf(needs, row)),
-    limit,
+  return listOf(needs, message.tenantId, message, context, listIdentityProviders, (row) =>
+    recordOf(needs, row),
   )
 }
 

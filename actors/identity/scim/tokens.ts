@@ -12,7 +12,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { isUuid } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import { HUMAN_SCOPES } from '../../domain/scopes.js'
-import { listed } from '../../platform/paging.js'
+import { listOf } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { sha256 } from '../../domain/secret-hashes.js'
 import { rolesBeyond } from '../../domain/people/role-powers.js'
@@ -74,19 +74,8 @@ export const createScimToken: Handling<'createScimToken'> = async (needs, messag
   )
 }
 
-export const listScimTokens: Handling<'listScimTokens'> = async (
-  { database },
-  { caller, limit, after },
-  context,
-) => {
-  const { tenantId } = caller.principal
-  const rows = await database.tenant(
-    tenantId,
-    (tx) => listRows(tx, tenantId, limit + 1, after),
-    context,
-  )
-  return listed(rows.map(recordOf), limit)
-}
+export const listScimTokens: Handling<'listScimTokens'> = (needs, message, context) =>
+  listOf(needs, message.caller.principal.tenantId, message, context, listRows, recordOf)
 
 export const deleteScimToken: Handling<'deleteScimToken'> = async (
   needs,

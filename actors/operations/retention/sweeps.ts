@@ -2,7 +2,7 @@
  * Removes expired rows: challenges, sessions, refresh tokens, idempotency keys and others, a batch at a time,
  * on the background pool. Any number of processes may sweep at the same time: a sweep skips locked rows.
  */
-import { Counter, type Registry } from 'prom-client'
+import type { Registry } from 'prom-client'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { type Clock, CLOCK_STEP_SECS_MAX } from '../../../runtime/kernel/clock.js'
 import { deleteEndedAgentChallenges } from '../../../storage/agents/agent-challenges.js'
@@ -15,6 +15,7 @@ import { removeExpiredConsoleSessions } from '../../../storage/identity/console/
 import { sweepCardEvents } from '../../../storage/commerce/card-payments.js'
 import { sweepCheckouts } from '../../../storage/commerce/checkout-sessions.js'
 import { sweepCoordination } from '../../../storage/platform/coordination/postgres.js'
+import { counter } from '../../platform/metrics.js'
 import type { OpenDatabase } from '../../../storage/platform/database.js'
 import { sweepAnnouncements } from '../../../storage/platform/portable/table-listener.js'
 import { removeEndedDelegationRequests } from '../../../storage/agents/delegation-requests.js'
@@ -186,7 +187,12 @@ export async function sweepExpired(
   { database, clock, random, registry, retention }: SweepNeeds,
   signal: AbortSignal,
 ): Promise<Readonly<Record<string, number>>> {
-  const removedTotal = removedCounter(registry)
+  const removedTotal = counter(
+    registry,
+    'svc_upkeep_removed_total',
+    'Rows deleted because they had expired.',
+    ['kind'],
+  )
 
   async function exhaust(batch: () => Promise<number>): Promise<number> {
     let total = 0
@@ -236,18 +242,4 @@ async function sweepGuests(
   }))
   if (events.length > 0) appendEvents(tx, events)
   return ended.length
-}
-
-function removedCounter(registry: Registry): Counter<'kind'> {
-  const name = 'svc_upkeep_removed_total'
-  const known = registry.getSingleMetric(name) as Counter<'kind'> | undefined
-  return (
-    known ??
-    new Counter({
-      name,
-      help: 'Rows deleted because they had expired.',
-      labelNames: ['kind'],
-      registers: [registry],
-    })
-  )
 }

@@ -3,10 +3,10 @@
  * rotates signing keys, and seals values again whose data key was replaced.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { Counter, type Registry } from 'prom-client'
 import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
 import { signingKeys, type SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import { counter } from '../../platform/metrics.js'
 import type { OpenDatabase } from '../../../storage/platform/database.js'
 import { sweepExpired, type SweepNeeds } from './sweeps.js'
 
@@ -34,9 +34,22 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
   name: 'upkeep',
   asks: { keys: signingKeys },
   run: async (needs, { signal, log, loop }) => {
-    const resealedTotal = resealedCounter(needs.registry)
-    const lostTotal = lostCounter(needs.registry)
-    const unknownTotal = unknownCounter(needs.registry)
+    const { registry } = needs
+    const resealedTotal = counter(
+      registry,
+      'svc_data_keys_resealed_total',
+      'Values re-encrypted because their data key was replaced.',
+    )
+    const lostTotal = counter(
+      registry,
+      'svc_egress_calls_lost_total',
+      'Relayed requests that ended because their process died.',
+    )
+    const unknownTotal = counter(
+      registry,
+      'svc_egress_calls_unknown_total',
+      'Most relayed requests that killed processes may have sent without a record.',
+    )
 
     async function closeLostCalls(): Promise<void> {
       const lost = await needs.closeLostCalls(signal)
@@ -109,24 +122,3 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
     }
   },
 })
-
-function lostCounter(registry: Registry): Counter {
-  const name = 'svc_egress_calls_lost_total'
-  const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Relayed requests that ended because their process died.'
-  return known ?? new Counter({ name, help, registers: [registry] })
-}
-
-function unknownCounter(registry: Registry): Counter {
-  const name = 'svc_egress_calls_unknown_total'
-  const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Most relayed requests that killed processes may have sent without a record.'
-  return known ?? new Counter({ name, help, registers: [registry] })
-}
-
-function resealedCounter(registry: Registry): Counter {
-  const name = 'svc_data_keys_resealed_total'
-  const known = registry.getSingleMetric(name) as Counter | undefined
-  const help = 'Values re-encrypted because their data key was replaced.'
-  return known ?? new Counter({ name, help, registers: [registry] })
-}

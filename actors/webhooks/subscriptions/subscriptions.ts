@@ -12,7 +12,7 @@ import {
   webhookSecretContext,
 } from '../../../storage/webhooks/webhooks.js'
 import { isUuid } from '../../domain/ids.js'
-import { page } from '../../platform/paging.js'
+import { pageOf } from '../../platform/paging.js'
 import { auditSubscription } from './audit.js'
 import type { WebhooksHandler } from './needs.js'
 import type { TooManyWebhooks, WebhookCreated, WebhookUnknown } from './protocol.js'
@@ -20,17 +20,8 @@ import { draftFault, newWebhookSecret, secretFault } from './rules.js'
 
 const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
 
-export const listWebhooks: WebhooksHandler<'listWebhooks'> = async (
-  { database },
-  { tenantId, limit, after },
-  { signal },
-) => {
-  const rows = await database.tenant(
-    tenantId,
-    (tx) => selectWebhooks(tx, tenantId, limit + 1, after),
-    { signal },
-  )
-  const { items, next } = page(rows, limit)
+export const listWebhooks: WebhooksHandler<'listWebhooks'> = async (needs, message, context) => {
+  const { items, next } = await pageOf(needs, message.tenantId, message, context, selectWebhooks)
   return { tag: 'listed', webhooks: items, next }
 }
 
