@@ -2,7 +2,7 @@
 import { readFile } from 'node:fs/promises'
 import test from 'ava'
 import { Client } from 'pg'
-import { dumpSchema } from '../../migrations/dump.js'
+import { dumpSchema } from '../support/storage/dump-schema.js'
 import { runMigrations } from '../../migrations/main.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import {

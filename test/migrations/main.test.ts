@@ -4,7 +4,7 @@ import { join } from 'node:path'
 import { pathToFileURL } from 'node:url'
 import test, { type ExecutionContext } from 'ava'
 import { Client } from 'pg'
-import { dumpSchema } from '../../migrations/dump.js'
+import { dumpSchema } from '../support/storage/dump-schema.js'
 import { runMigrations } from '../../migrations/main.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import {

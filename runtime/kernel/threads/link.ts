@@ -78,10 +78,6 @@ export class Link implements Carrier {
     return this.#streams.open
   }
 
-  get streamedBytes(): number {
-    return this.#streams.bytes
-  }
-
   /** A reference to an actor of the other side. */
   ref<P extends Protocol>(address: Address<P>): ActorRef<P> {
     const bounds = { capacity: 0, inflightMax: OUTSTANDING_MAX }

@@ -51,7 +51,6 @@ export class StreamCrossing implements StreamTable {
   /** Streams with pieces that wait for the end of the turn. */
   readonly #gathering = new Map<number, Outgoing>()
   #sequence = 0
-  #bytes = 0
 
   constructor(carrier: Carrier) {
     this.#carrier = carrier
@@ -63,10 +62,6 @@ export class StreamCrossing implements StreamTable {
   }
 
   /** Bytes sent and received so far. */
-  get bytes(): number {
-    return this.#bytes
-  }
-
   send(stream: ByteStream): number {
     const outgoing = new Outgoing(stream.detach())
     this.#sequence += 1
@@ -141,7 +136,6 @@ export class StreamCrossing implements StreamTable {
   }
 
   #arrived(id: number, bytes: Uint8Array): void {
-    this.#bytes += bytes.byteLength
     this.#incoming.get(id)?.writer.push(bytes)
   }
 
@@ -180,7 +174,6 @@ export class StreamCrossing implements StreamTable {
       const isAll = from === 0 && chunk.byteLength <= PIECE_BYTES
       const piece = isAll ? chunk : chunk.subarray(from, from + PIECE_BYTES)
       outgoing.spend(piece.byteLength)
-      this.#bytes += piece.byteLength
       if (outgoing.gatheredBytes + piece.byteLength > PIECE_BYTES) this.#sendGathered(id, outgoing)
       outgoing.gathered.push(piece)
       outgoing.gatheredBytes += piece.byteLength

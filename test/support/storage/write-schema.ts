@@ -1,7 +1,7 @@
 /** Writes migrations/schema.sql after a migration was added. */
 import { writeFile } from 'node:fs/promises'
 import { Client } from 'pg'
-import { dumpSchema } from '../../../migrations/dump.js'
+import { dumpSchema } from './dump-schema.js'
 import { MIGRATIONS_FOLDER } from '../../../storage/platform/schema-version.js'
 import { freshDatabase } from './database.js'
 
