@@ -27,7 +27,7 @@ export type SessionDemand = {
 }
 
 /** The evidence of a session for a demand. */
-export type Evidence = { readonly level: AssuranceLevel; readonly authTime: Date }
+type Evidence = { readonly level: AssuranceLevel; readonly authTime: Date }
 
 /** The unmet requirement: a new sign-in (`stale`), a second factor (`level`), or none. */
 export function unmetDemand(
@@ -57,7 +57,7 @@ export function hasFreshFactors(
 }
 
 /** The factors of an account besides its password. */
-export type OwnFactors = {
+type OwnFactors = {
   readonly totp: boolean
   readonly passkey: boolean
   /** A device-bound passkey. */

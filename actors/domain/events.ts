@@ -82,7 +82,7 @@ export type EventType = (typeof EVENT_CATALOGUE)[EventCategory][number]
 export const EVENT_TYPES: readonly EventType[] = Object.values(EVENT_CATALOGUE).flat()
 
 /** Optional features with their own events. */
-export type EventFeatures = {
+type EventFeatures = {
   readonly commerce: boolean
   /** Sign-in with identity providers of the deployment or of tenants. */
   readonly sso: boolean

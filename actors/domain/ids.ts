@@ -1,6 +1,6 @@
 /** Branded string types of ids. */
 
-export type Branded<Name extends string> = string & { readonly brand?: Name }
+type Branded<Name extends string> = string & { readonly brand?: Name }
 
 export type TenantId = Branded<'tenant'>
 export type OrganizationId = Branded<'organization'>

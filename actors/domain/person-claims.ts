@@ -1,7 +1,7 @@
 /** Claims about a user, by scope and by `claims` parameter. */
 import type { Profile, ProfileText } from './people/profile-claims.js'
 
-export type PersonFacts = {
+type PersonFacts = {
   /** Empty: a guest. The claims of the address are absent. */
   readonly email: string
   readonly emailVerified: boolean
@@ -29,7 +29,7 @@ const SCOPE_OF = {
   organization_id: 'org:read',
   organizations: 'org:read',
 } as const satisfies Readonly<Record<string, string>> & Readonly<Record<ProfileText, string>>
-export type PersonClaim = keyof typeof SCOPE_OF
+type PersonClaim = keyof typeof SCOPE_OF
 
 export const PERSON_CLAIMS = Object.keys(SCOPE_OF) as readonly PersonClaim[]
 

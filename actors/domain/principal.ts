@@ -45,7 +45,7 @@ export function isDirect(principal: Principal): boolean {
 }
 
 /** The `act` claim. Each hop nests the one before it. */
-export type ActClaim = {
+type ActClaim = {
   readonly sub: string
   readonly subject_type: SubjectType
   readonly act?: ActClaim

@@ -6,7 +6,7 @@ const URL_CHARS_MAX = 2048
 /** A host name or address in URL form, with or without a port. */
 const ENTRY = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
 
-export type RedirectRules = {
+type RedirectRules = {
   readonly environment: Environment
   /** Lower-case hosts. An entry with a port allows only that port. */
   readonly hosts: ReadonlySet<string>
@@ -29,7 +29,7 @@ export function redirectHostsIn(settings: Readonly<Record<string, unknown>>): re
     : []
 }
 
-export type RedirectFault = { readonly allowed: boolean; readonly detail: string }
+type RedirectFault = { readonly allowed: boolean; readonly detail: string }
 
 /** The fault of a return URL, or null. `allowed` is false if only the host is not allowed. */
 export function redirectFault(url: string, rules: RedirectRules): RedirectFault | null {

@@ -28,7 +28,7 @@ const HOST_NAME = /^(?:[a-z0-9._-]+|\[[0-9a-f:.]+\])$/
 const LOOPBACK = /^http:\/\/(localhost|127\.0\.0\.1|\[::1\])(?::(\d{1,5}))?((?:[/?].*)?)$/
 
 /** True if the URI is an http URI of a loopback host, with or without a port (RFC 8252 section 7.3). */
-export function isLoopbackRedirect(uri: string): boolean {
+function isLoopbackRedirect(uri: string): boolean {
   return LOOPBACK.test(uri)
 }
 

@@ -9,7 +9,7 @@ import { eventData, type NewEvent } from './events.js'
 import type { TenantId } from './ids.js'
 
 /** A delegation after its revocation. */
-export type RevokedDelegation = {
+type RevokedDelegation = {
   readonly tenantId: TenantId
   readonly id: string
   readonly agentId: string

@@ -208,7 +208,7 @@ export function powersBeyond(given: readonly string[], held: readonly string[]):
 }
 
 /** The tenant and role of an agent at login. */
-export type AgentLogin = {
+type AgentLogin = {
   /** True if the agent logs in to the control-plane tenant. */
   readonly controlPlane: boolean
   /**

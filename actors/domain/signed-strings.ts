@@ -6,7 +6,7 @@ export const CHALLENGE_SUITE = 'svc-agent-challenge-v1'
 export const FIELD_SEPARATOR = '\n'
 
 /** The fields of the ownership string in order, as the bootstrap metadata publishes them. */
-export const OWNERSHIP_FIELDS = [
+const OWNERSHIP_FIELDS = [
   'suite',
   'issuer',
   'tenant_id',
@@ -27,7 +27,7 @@ export const CHALLENGE_FIELDS = [
   'expires_at',
 ] as const
 
-export type OwnershipClaim = {
+type OwnershipClaim = {
   readonly issuer: string
   readonly tenantId: string
   readonly anchorType: string
@@ -48,7 +48,7 @@ export function ownershipString(claim: OwnershipClaim): string {
   ])
 }
 
-export type ChallengeClaim = {
+type ChallengeClaim = {
   readonly issuer: string
   readonly tenantId: string
   readonly agentId: string

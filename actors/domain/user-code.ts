@@ -2,7 +2,7 @@
 
 /** Consonants without Y, so that codes form no words and letters are not confused with digits. */
 export const USER_CODE_ALPHABET = 'BCDFGHJKLMNPQRSTVWXZ'
-export const USER_CODE_LENGTH = 8
+const USER_CODE_LENGTH = 8
 
 /** Bytes from this value on are rejected, otherwise the first letters would be more likely. */
 const FAIR_BYTES = 256 - (256 % USER_CODE_ALPHABET.length)

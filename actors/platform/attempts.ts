@@ -17,7 +17,7 @@ export interface AttemptCounts {
   ): Promise<{ readonly allowed: boolean; readonly used: number; readonly resetSecs: number }>
 }
 
-export type AttemptWindow = {
+type AttemptWindow = {
   /** Failures. */
   readonly limit: number
   readonly windowSecs: number

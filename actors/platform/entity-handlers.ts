@@ -29,7 +29,7 @@ type Conflict = { readonly tag: 'conflict' }
 
 type Needs = { readonly database: Database; readonly clock: Clock; readonly random: Random }
 
-export type EntityRules<M extends Members, Refused> = {
+type EntityRules<M extends Members, Refused> = {
   readonly entity: Entity<M>
   readonly table: EntityTable<M>
   /** The most rows of a tenant. */

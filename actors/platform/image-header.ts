@@ -1,7 +1,7 @@
 /** The kind and size of an image, from its first bytes and without decoding it. */
 
 export type ImageKind = 'png' | 'jpeg' | 'webp'
-export type ImageHeader = {
+type ImageHeader = {
   readonly kind: ImageKind
   readonly width: number
   readonly height: number

@@ -20,7 +20,7 @@ export const DEPLOYMENT = { type: 'deployment', id: 'operator' } as const
 type Fields = Readonly<Record<string, unknown>>
 
 /** Who caused the event. */
-export type Doer = {
+type Doer = {
   readonly actor: EventSubject['actor']
   /** The tenant whose subject the actor is. */
   readonly tenantId: string
@@ -29,7 +29,7 @@ export type Doer = {
   readonly audit?: NewEvent['audit']
 }
 
-export type OrganizationEvent = {
+type OrganizationEvent = {
   readonly type: EventType
   readonly organizationId: string
   readonly fields: Fields

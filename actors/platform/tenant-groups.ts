@@ -18,7 +18,7 @@ const UNKNOWN: readonly ShareGroup[] = [SANDBOXES]
 const FRESH_MS = 60_000
 const TENANTS_MAX = 10_000
 
-export type TenantGroupsNeeds = {
+type TenantGroupsNeeds = {
   readonly database: Pick<Database, 'tenant'>
   readonly clock: Pick<Clock, 'monotonicMs'>
 }

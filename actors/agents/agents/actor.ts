@@ -25,7 +25,7 @@ import {
   startAgentRegistration,
 } from './registration.js'
 
-export type AgentsNeeds = RegistrationNeeds & LoginNeeds
+type AgentsNeeds = RegistrationNeeds & LoginNeeds
 
 export const agentsActor = defineActor<AgentsProtocol, AgentsNeeds>({
   address: agents,

@@ -37,7 +37,7 @@ export type AnchorNeeds = FairDocumentsNeeds &
 type ClaimedAnchor = Pick<Registration, 'anchorType' | 'anchorValue' | 'anchorProof'>
 /** An agent on a chain has a did:key too, by which it logs in. */
 export type Anchor = Pick<NewAgent, 'anchorType' | 'did' | 'onChain'>
-export type AnchorVerdict =
+type AnchorVerdict =
   | { readonly tag: 'anchor'; readonly anchor: Anchor }
   | Extract<
       StartRefused,

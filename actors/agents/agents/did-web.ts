@@ -14,7 +14,7 @@ const LABEL = /^[a-z0-9](?:[a-z0-9-]{0,61}[a-z0-9])?$/
 const SEGMENT = /^[A-Za-z0-9_-][A-Za-z0-9._-]*$/
 const PORT = /^[1-9][0-9]{0,4}$/
 
-export type DidWebReading =
+type DidWebReading =
   | { readonly tag: 'did_web'; readonly url: string }
   | { readonly tag: 'malformed'; readonly detail: string }
 
@@ -58,7 +58,7 @@ export type SoughtKey = {
 }
 
 /** Why a document does not authorize a key. Each text continues the words "is a did:web". */
-export type DocumentFault =
+type DocumentFault =
   | 'whose document is not a JSON object'
   | 'whose document has another id'
   | 'whose document does not list public_key under authentication'

@@ -26,7 +26,7 @@ export type Erc8004Needs = {
   readonly counts?: ShareCounts | undefined
 }
 
-export type OnChainVerdict =
+type OnChainVerdict =
   | { readonly tag: 'on_chain'; readonly onChain: OnChainAgent }
   | Extract<StartRefused, { tag: 'invalid_registration' | 'chain_unavailable' | 'busy' }>
 

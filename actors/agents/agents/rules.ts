@@ -52,7 +52,7 @@ export function ownershipRefusal(reason: OwnershipFault): StartRefused {
   return FAULTS[reason]
 }
 
-export type ChallengeVerdict =
+type ChallengeVerdict =
   | { tag: 'unknown_challenge' }
   | { tag: 'challenge_mismatch'; detail: string }
   | { tag: 'challenge_expired' }
@@ -92,7 +92,7 @@ export function secondsTooEarly({
 }
 
 /** The key to challenge and the tenant to log in to. */
-export type ChosenLogin = { readonly candidate: LoginCandidate; readonly tenantId: string }
+type ChosenLogin = { readonly candidate: LoginCandidate; readonly tenantId: string }
 
 /**
  * An agent logs in to its home tenant or to a tenant of an organization it is a member of. A request

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import { counter } from '../../platform/metrics.js'
 import type { PollOutcome } from './protocol.js'
 
-export type DelegationStep = 'requested' | 'approved' | 'denied' | 'revoked'
+type DelegationStep = 'requested' | 'approved' | 'denied' | 'revoked'
 
 export interface DelegationMetrics {
   countStep(step: DelegationStep): void

@@ -10,8 +10,8 @@ const INFLIGHT_MAX = 2048
 /** One proof is about 2 microseconds of hashing, so a batch amortises the thread hop. */
 const BATCH_MAX = 256
 
-export type PowCompute = Compute<typeof import('./compute.js')>
-export type PowNeeds = { readonly compute: PowCompute }
+type PowCompute = Compute<typeof import('./compute.js')>
+type PowNeeds = { readonly compute: PowCompute }
 
 /** Options of the pool behind `PowNeeds.compute`. */
 export function powPool(processors: number): PoolOptions {

@@ -21,7 +21,7 @@ const SIGNATURE_BYTES = 64
 const SIGNATURE_CHARS = 86
 
 /** The 64 bytes of an encoded signature; null for anything else. */
-export function readSignature(text: string): Uint8Array | null {
+function readSignature(text: string): Uint8Array | null {
   if (text.length !== SIGNATURE_CHARS) return null
   const bytes = fromBase64Url(text)
   return bytes?.length === SIGNATURE_BYTES ? bytes : null

@@ -22,7 +22,7 @@ import {
 import { type Provisioned, provision } from './provision.js'
 import { readFileSync } from 'node:fs'
 
-export type WorkspacesNeeds = {
+type WorkspacesNeeds = {
   database: Database
   clock: Clock
   random: Random

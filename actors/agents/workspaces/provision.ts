@@ -39,7 +39,7 @@ const APPLICATION_GRANTS = [
   'urn:ietf:params:oauth:grant-type:device_code',
 ]
 
-export type WorkspaceOrder = {
+type WorkspaceOrder = {
   readonly challengeId: string
   readonly agent: NewAgent
   readonly organizationName: string

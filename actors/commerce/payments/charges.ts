@@ -38,7 +38,7 @@ export async function openCharge(
   return { row, events: [event] }
 }
 
-export type Payment = {
+type Payment = {
   readonly tenantId: string
   readonly chargeId: string
   readonly rail: string

@@ -93,7 +93,7 @@ export type ProviderDispute = {
   readonly status: 'open' | 'won' | 'lost'
 }
 
-export type PaymentAmount = { readonly amountMinor: number; readonly currency: string }
+type PaymentAmount = { readonly amountMinor: number; readonly currency: string }
 
 export type OrderName = {
   readonly tenantId: string
@@ -118,7 +118,7 @@ export type ChargeOrder = OrderName & {
 }
 
 /** What a provider's page shows, and where it redirects the buyer afterwards. */
-export type BuyerPage = {
+type BuyerPage = {
   /** Our payment page. The buyer returns there in any case. */
   readonly url: string
   readonly productName: string
@@ -126,13 +126,13 @@ export type BuyerPage = {
   readonly customerEmail: string | null
 }
 
-export type ConcludeOrder = OrderName & {
+type ConcludeOrder = OrderName & {
   /** The session has expired or the subscription has ended: the payment is no longer wanted. */
   readonly abandoned: boolean
 }
 
 export type RefundOrder = OrderName & { readonly refundId: string }
-export type PayoutOrder = {
+type PayoutOrder = {
   readonly tenantId: string
   readonly payoutId: string
   readonly amountMinor: number

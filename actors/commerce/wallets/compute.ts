@@ -32,11 +32,11 @@ export function checksums({ addresses }: { readonly addresses: readonly string[]
   return addresses.map((address) => getAddress(address.toLowerCase()))
 }
 
-export type PaymentInput = TransferAuthorization & {
+type PaymentInput = TransferAuthorization & {
   /** 32 bytes, wiped after use. */
   readonly key: Uint8Array
 }
-export type Signed = {
+type Signed = {
   /** The hash that is signed. */
   readonly hash: string
   /** 65 bytes in hex, `v` 27 or 28. */
@@ -54,7 +54,7 @@ export function payment({ key, ...transfer }: PaymentInput): Signed {
   }
 }
 
-export type TransactionInput = {
+type TransactionInput = {
   /** 32 bytes, wiped after use. */
   readonly key: Uint8Array
   readonly chainId: number
@@ -66,7 +66,7 @@ export type TransactionInput = {
   readonly maxFeePerGas: string
   readonly maxPriorityFeePerGas: string
 }
-export type SignedRaw = {
+type SignedRaw = {
   /** The signed transaction, for eth_sendRawTransaction. */
   readonly raw: string
   /** The hash of the signed transaction. */

@@ -6,7 +6,7 @@ import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { eventData, type EventType, type NewEvent } from '../../domain/events.js'
 import type { Intent, Refusal } from './policy.js'
 
-export type EventContext = {
+type EventContext = {
   readonly caller: Caller
   readonly random: Random
   readonly now: Date

@@ -20,7 +20,7 @@ const CLOCK_SKEW_SECS = 600
 const HEADER_CHARS_MAX = 16_000
 const URL_CHARS_MAX = 2_048
 
-export type PaymentOptions = {
+type PaymentOptions = {
   readonly required: PaymentRequiredTerms
   readonly assets: readonly Asset[]
   /** `wallet.max_authorization_secs`. */

@@ -182,7 +182,7 @@ export function addressesOf({
 }
 
 /** The CAIP-10 id of a contract, in lower case. */
-export function caip10(network: string, address: string): string {
+function caip10(network: string, address: string): string {
   return `${network}:${address.toLowerCase()}`
 }
 

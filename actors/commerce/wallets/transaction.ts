@@ -18,7 +18,7 @@ import {
 const TRANSFER = /^0xa9059cbb0{24}([0-9a-f]{40})([0-9a-f]{64})$/
 const UINT256_MAX = 2n ** 256n - 1n
 
-export type TransactionOptions = {
+type TransactionOptions = {
   readonly terms: TransactionTerms
   readonly assets: readonly Asset[]
   readonly compute: WalletCompute

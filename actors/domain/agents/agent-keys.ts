@@ -21,7 +21,7 @@ const KEY_TYPES = {
   es256: { codec: [0x80, 0x24], bytes: 33 },
 } as const
 
-export type KeyReading =
+type KeyReading =
   | { readonly tag: 'key'; readonly raw: Uint8Array }
   | { readonly tag: 'malformed' }
   | { readonly tag: 'weak' }
@@ -43,7 +43,7 @@ export function didKey(raw: Uint8Array, algorithm: KeyAlgorithm): string {
   return DID_KEY_PREFIX + base58btc.encode(prefixed)
 }
 
-export type DidKey = { readonly algorithm: KeyAlgorithm; readonly raw: Uint8Array }
+type DidKey = { readonly algorithm: KeyAlgorithm; readonly raw: Uint8Array }
 
 /** The key of a did:key; null for anything but a did:key of a supported algorithm. */
 export function readDidKey(did: string): DidKey | null {

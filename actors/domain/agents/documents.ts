@@ -10,7 +10,7 @@ const A2A_VERSION = '0.3.0'
 
 type Members = Readonly<Record<string, unknown>>
 
-export type AgentSkill = {
+type AgentSkill = {
   readonly id: string
   readonly name: string
   readonly description: string

@@ -17,13 +17,13 @@ const COUNTRIES: ReadonlySet<string> = new Set(
 /** The subdivision part of an ISO 3166-2 code. */
 const REGION = /^[A-Z0-9]{1,3}$/
 
-export type BuyerFacts = {
+type BuyerFacts = {
   readonly customerEmail: string | null
   readonly buyerCountry: string | null
   readonly buyerRegion: string | null
 }
 
-export type BuyerFault = {
+type BuyerFault = {
   readonly member: 'customer_email' | 'buyer_country' | 'buyer_region'
   readonly detail: string
 }

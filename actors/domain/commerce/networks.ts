@@ -1,7 +1,7 @@
 /** Networks in CIDR notation: the `source-address` option of SSH certificates, and addresses that callers may have. */
 import ipaddr from 'ipaddr.js'
 
-export const SOURCES_MAX = 32
+const SOURCES_MAX = 32
 
 type Network = readonly [address: ipaddr.IPv4 | ipaddr.IPv6, prefix: number]
 

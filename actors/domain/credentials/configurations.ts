@@ -100,7 +100,7 @@ export function supportedConfigurations(baseUrl: string): Readonly<Record<string
   )
 }
 
-export type TypeMetadata = {
+type TypeMetadata = {
   /** UTF-8 JSON. Its bytes never change, because credentials contain their hash. */
   readonly body: Uint8Array
   /** The claim `vct#integrity` (SD-JWT VC section 7): a hash in the form of W3C Subresource Integrity. */

@@ -23,13 +23,13 @@ export type EntityProtocol<M extends Members, Refused extends { readonly tag: st
 }
 
 export type OneRow = { readonly caller: Caller; readonly id: string }
-export type RowsListed<M extends Members> = {
+type RowsListed<M extends Members> = {
   readonly tag: 'listed'
   readonly rows: readonly Row<M>[]
   /** Position of the next page. Null on the last page. */
   readonly next: ListCursor | null
 }
-export type RowFound<M extends Members> = { readonly tag: 'found'; readonly row: Row<M> }
+type RowFound<M extends Members> = { readonly tag: 'found'; readonly row: Row<M> }
 export type RowUnknown = { readonly tag: 'unknown' }
 export type RowCreated<M extends Members> = {
   readonly tag: 'created'

@@ -3,7 +3,7 @@ import type { z } from 'zod'
 import type { Camel } from './entity.js'
 
 /** What a member describes: times are dates, and an absent optional member is null. */
-export type Described<Member> = Member extends z.ZodISODateTime
+type Described<Member> = Member extends z.ZodISODateTime
   ? Date
   : Member extends z.ZodNullable<infer Inner> | z.ZodOptional<infer Inner>
     ? Described<Inner> | null

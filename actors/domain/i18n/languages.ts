@@ -20,7 +20,7 @@ const byWeight = (header: string): string[] =>
  * `ui_locales` has precedence (OpenID Connect Core section 3.1.2.1) over Accept-Language. A range matches a language
  * that is its prefix: `pt-BR` matches `pt` (RFC 4647 section 3.4). Null if neither contains one of `locales`.
  */
-export function wantedLocale(
+function wantedLocale(
   uiLocales: string | null | undefined,
   acceptLanguage: string | undefined,
 ): Locale | null {
@@ -34,7 +34,7 @@ export function wantedLocale(
 }
 
 /** What a request says about its language. */
-export type LanguageRequest = {
+type LanguageRequest = {
   /** `ui_locales` as sent. */
   readonly uiLocales?: string | null | undefined
   /** Accept-Language as sent. */
@@ -57,7 +57,7 @@ export const offeredLocales = ({ enabled, default_locale: standard }: I18nSettin
   enabled ? LOCALES : [standard]
 
 /** One form per plural category of the language (Unicode CLDR, as in `Intl.PluralRules`). */
-export type PluralText = Readonly<
+type PluralText = Readonly<
   { other: string } & Partial<Record<Exclude<Intl.LDMLPluralRule, 'other'>, string>>
 >
 /** A text of a catalogue. With plural forms, `{count}` chooses the form. */

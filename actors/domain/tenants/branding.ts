@@ -30,7 +30,7 @@ export type PageTexts = {
   }
 }
 
-export type PageLink = { readonly label: string; readonly url: string }
+type PageLink = { readonly label: string; readonly url: string }
 
 const LOGO_LENGTH_MAX = 96 * 1024
 

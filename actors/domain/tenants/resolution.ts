@@ -15,7 +15,7 @@ export type TenancySettings = {
 /** `default` and `control_plane`: the request does not name a tenant. */
 export type TenantNaming = 'explicit' | 'host' | 'default' | 'control_plane'
 
-export type NamedTenant =
+type NamedTenant =
   | { readonly by: 'id'; readonly id: string; readonly how: TenantNaming }
   | { readonly by: 'slug'; readonly slug: string; readonly how: TenantNaming }
   | { readonly by: 'control_plane' }

@@ -21,7 +21,7 @@ export type Tenant = {
   readonly billing?: TenantBilling | null | undefined
 }
 
-export type TenantBilling = {
+type TenantBilling = {
   /** Null: all. */
   readonly features: readonly string[] | null
   /** For non-payment. */

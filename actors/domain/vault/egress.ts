@@ -4,7 +4,7 @@ export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTION
 export type ProxyMethod = (typeof METHODS)[number]
 
 /** The header or query parameter that a scheme sets. The caller must not send it. */
-export type InjectionPoint =
+type InjectionPoint =
   | { readonly in: 'header'; readonly name: string }
   | { readonly in: 'query'; readonly key: string }
 

@@ -1,6 +1,6 @@
 /** The event envelope that is posted to receivers (docs/reference/webhooks.md, Envelope). */
 
-export type DeliveredEvent = {
+type DeliveredEvent = {
   readonly id: string
   readonly tenantId: string
   readonly type: string

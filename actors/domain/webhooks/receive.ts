@@ -7,7 +7,7 @@ import { deriveKey, SECRET_BYTES_MIN, suiteMac, WEBHOOK_SUITE } from './signatur
 /** Header values by lower-case name. `undefined` when absent. */
 export type ReceivedHeaders = Readonly<Record<string, string | undefined>>
 
-export type ReceiveOptions = {
+type ReceiveOptions = {
   /** Valid secrets, newest first. Two during the overlap of a rotation. */
   readonly secrets: readonly string[]
   readonly nowSecs: number

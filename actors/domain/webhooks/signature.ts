@@ -18,7 +18,7 @@ export function deriveKey(secret: string): Uint8Array {
   return new Uint8Array(hkdfSync('sha256', material, HKDF_SALT, HKDF_INFO, HKDF_BYTES))
 }
 
-export type SignedFields = {
+type SignedFields = {
   readonly timestamp: string
   readonly maxAge: string
   readonly deliveryId: string

@@ -7,7 +7,7 @@ import { ASSET_FILE, assetFiles, type AssetFilesProtocol } from './protocol.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 
-export type AssetFilesNeeds = {
+type AssetFilesNeeds = {
   /** `tenant_assets.folder`. */
   readonly folder: string
 }

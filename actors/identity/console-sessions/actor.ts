@@ -28,7 +28,7 @@ const TOKEN_BYTES = 32
 /** Lifetime of a session. Its browser session may end it earlier. */
 const SESSION_MS = 12 * 60 * 60_000
 
-export type ConsoleSessionsNeeds = {
+type ConsoleSessionsNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly clock: Clock

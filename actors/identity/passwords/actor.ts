@@ -29,7 +29,7 @@ import { type HashOutcome, passwords, type PasswordsProtocol } from './protocol.
 import type { AuthSettings } from './settings.js'
 
 /** NIST SP 800-63B requires at least 64 characters. This allows 256 characters of any kind. */
-export const PASSWORD_BYTES_MAX = 1024
+const PASSWORD_BYTES_MAX = 1024
 const SALT_BYTES = 16
 const HASH_BYTES = 32
 /** About 5 s of waiting at 150 ms per hash. Beyond that, `busy` is the better answer. */
@@ -43,7 +43,7 @@ const NICE = 15
 const STORED_MEMORY_KIB_MAX = 256 * 1024
 const STORED_ITERATIONS_MAX = 64
 
-export type PasswordSettings = Pick<
+type PasswordSettings = Pick<
   AuthSettings,
   | 'argon2_memory_kib'
   | 'argon2_iterations'

@@ -18,7 +18,7 @@ const ANSWER_BYTES_MAX = 128 * 1024
 const ORIGINS_MAX = 2
 const LINE = /^([0-9A-F]{35}):(\d{1,12})$/
 
-export type BreachVerdict = 'clean' | 'breached' | 'unknown'
+type BreachVerdict = 'clean' | 'breached' | 'unknown'
 
 export interface Breaches {
   /**
@@ -29,7 +29,7 @@ export interface Breaches {
   close(): Promise<void>
 }
 
-export type BreachesOptions = {
+type BreachesOptions = {
   /** Base URL of the service, https. */
   readonly url: string
   readonly settings: EgressSettings
@@ -80,7 +80,7 @@ export function openBreaches({ url: base, settings, resolve }: BreachesOptions):
 }
 
 /** Padding entries have the count 0. An invalid response is treated as unavailable. */
-export function judgeRange(answer: string, suffix: string): BreachVerdict {
+function judgeRange(answer: string, suffix: string): BreachVerdict {
   const lines = answer.split(/\r?\n/).filter((line) => line !== '')
   if (lines.length === 0) return 'unknown'
   let verdict: BreachVerdict = 'clean'

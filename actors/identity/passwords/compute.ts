@@ -5,7 +5,7 @@ import type { Argon2Cost } from './phc.js'
 /** A loaded native module is not mutable state: each thread keeps one engine. */
 const engine = await loadEngine()
 
-export type HashInput = {
+type HashInput = {
   readonly password: Uint8Array
   readonly salt: Uint8Array
   readonly cost: Argon2Cost
@@ -34,7 +34,7 @@ const KNOWN_PASSWORD = 'svc smoke test'
 const KNOWN_PHC =
   '$argon2id$v=19$m=64,t=1,p=1$c3ZjIHNtb2tlIHNhbHQgMQ$pGoSG7vw/a1mriGEnYbRUHAFf2oBGXy7ZY/PUFxCm9k'
 
-export type SmokeReport = { readonly engine: string; readonly sound: boolean }
+type SmokeReport = { readonly engine: string; readonly sound: boolean }
 
 /** True if this thread's engine hashes and verifies correctly. Runs at start-up. */
 export async function smoke(): Promise<SmokeReport> {

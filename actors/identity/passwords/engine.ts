@@ -6,13 +6,13 @@ import type { Argon2Cost } from './phc.js'
 
 const HASH_BYTES = 32
 
-export interface Argon2Engine {
+interface Argon2Engine {
   readonly name: '@node-rs/argon2' | 'argon2'
   hash(password: Uint8Array, salt: Uint8Array, cost: Argon2Cost): Promise<string>
   verify(phc: string, password: Uint8Array): Promise<boolean>
 }
 
-export type EngineLoader = () => Promise<Argon2Engine>
+type EngineLoader = () => Promise<Argon2Engine>
 
 /** The first engine that loads. @throws when neither does. */
 export async function loadEngine(

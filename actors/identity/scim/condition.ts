@@ -10,7 +10,7 @@ import type { AttributePath, Filter, Operator, Value } from './filter.js'
 import { type Predicate, predicateOf } from './resource-filter.js'
 import { USER_RESOURCE, USER_SCHEMA } from './schema.js'
 
-export type FilterPlan = {
+type FilterPlan = {
   /** What the database decides. */
   readonly condition: ScimCondition | null
   /** What is evaluated on each user that fulfils the condition. Null: nothing. */
@@ -42,7 +42,7 @@ function columnsOf(filter: Filter): ScimCondition | null {
 }
 
 /** @throws {ScimFault} `invalidFilter` for another attribute, operator or kind of value. */
-export function conditionOf(filter: Filter): ScimCondition {
+function conditionOf(filter: Filter): ScimCondition {
   switch (filter.tag) {
     case 'and':
     case 'or':

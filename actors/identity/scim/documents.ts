@@ -4,7 +4,7 @@ import type { Handling } from './needs.js'
 import type { Described, JsonObject, ScimRefusal } from './protocol.js'
 import { ENTERPRISE_SCHEMA, GROUP_SCHEMA, SCHEMAS, USER_SCHEMA } from './schema.js'
 
-export const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
+const LIST_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:ListResponse'
 const CONFIG_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:ServiceProviderConfig'
 const TYPE_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:ResourceType'
 const SCHEMA_SCHEMA = 'urn:ietf:params:scim:schemas:core:2.0:Schema'
@@ -84,7 +84,7 @@ function oneOf<T extends JsonObject>(
 }
 
 /** A ListResponse (RFC 7644 section 3.4.2). */
-export function listOf(
+function listOf(
   resources: readonly JsonObject[],
   totalResults: number,
   startIndex: number,

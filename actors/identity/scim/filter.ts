@@ -6,7 +6,7 @@ const TEXT_CHARS_MAX = 4_096
 const DEPTH_MAX = 16
 const TERMS_MAX = 64
 
-export const OPERATORS = ['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'] as const
+const OPERATORS = ['eq', 'ne', 'co', 'sw', 'ew', 'gt', 'ge', 'lt', 'le'] as const
 export type Operator = (typeof OPERATORS)[number]
 export type Value = string | number | boolean | null
 

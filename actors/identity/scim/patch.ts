@@ -27,7 +27,7 @@ import {
   USER_RESOURCE,
 } from './schema.js'
 
-export const PATCH_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
+const PATCH_SCHEMA = 'urn:ietf:params:scim:api:messages:2.0:PatchOp'
 const OPERATIONS_MAX = 100
 
 export type PatchOperation = {

@@ -6,7 +6,7 @@ import { attributeOf, type ResourceSchema, subAttribute } from './schema.js'
 
 const NAMES_MAX = 100
 
-export type Projection = (resource: JsonObject) => JsonObject
+type Projection = (resource: JsonObject) => JsonObject
 
 /** @throws {ScimFault} `invalidValue` if both lists are given, or a list is too long. */
 export function projection(

@@ -19,7 +19,7 @@ import type { Person } from './person.js'
 
 const SUBJECT_BYTES = 24
 
-export type ProvisioningNeeds = {
+type ProvisioningNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -68,7 +68,7 @@ const uri = { type: 'reference', referenceTypes: ['external'], caseExact: true }
 const readOnly = { mutability: 'readOnly' } as const
 
 /** The attributes that all resources share (RFC 7643 section 3.1). They belong to no schema. */
-export const COMMON: readonly Attribute[] = [
+const COMMON: readonly Attribute[] = [
   attribute('schemas', 'The schemas of the resource.', {
     multiValued: true,
     returned: 'always',
@@ -222,7 +222,7 @@ const GROUP: readonly Attribute[] = [
   }),
 ]
 
-export type SchemaDefinition = {
+type SchemaDefinition = {
   readonly id: string
   readonly name: string
   readonly description: string

@@ -39,7 +39,7 @@ const SUBJECT_BYTES = 24
 const USER_NAME_CONSTRAINT = 'scim_users_user_name'
 
 /** A request of a directory in its transaction. */
-export type Change = {
+type Change = {
   readonly needs: ScimTools
   readonly tx: Transaction
   readonly caller: Caller

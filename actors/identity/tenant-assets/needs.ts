@@ -7,7 +7,7 @@ import type { ImageCompute } from './pool.js'
 import type { AssetInvalid, TenantAssetsProtocol } from './protocol.js'
 import type { ObjectStore } from './store.js'
 
-export type UploadOutcome = 'shown' | 'unchanged' | AssetInvalid['why'] | 'full'
+type UploadOutcome = 'shown' | 'unchanged' | AssetInvalid['why'] | 'full'
 
 export type TenantAssetsNeeds = {
   readonly database: Database

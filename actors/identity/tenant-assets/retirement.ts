@@ -14,7 +14,7 @@ const UPLOAD_MS_MAX = 3_600_000
 /** Images of a round. Those left wait for the next one. */
 const PER_ROUND = 100
 
-export type AssetRetirementNeeds = {
+type AssetRetirementNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly store: ObjectStore

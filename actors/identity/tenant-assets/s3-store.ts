@@ -20,7 +20,7 @@ const NO_BYTES = new Uint8Array(0)
 /** The content of a key never changes. */
 const CACHE_CONTROL = 'public, max-age=31536000, immutable'
 
-export type S3StoreOptions = {
+type S3StoreOptions = {
   readonly endpoint: string
   readonly bucket: string
   readonly credentials: StoreCredentials

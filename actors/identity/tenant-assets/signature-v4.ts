@@ -10,7 +10,7 @@ export type StoreCredentials = {
   readonly region: string
 }
 
-export type UnsignedRequest = {
+type UnsignedRequest = {
   readonly method: string
   /** As sent: with its percent escapes. */
   readonly path: string

@@ -49,7 +49,7 @@ export type IssueNeeds = {
   readonly lifetimeSecs: number
 }
 
-export type Issue = {
+type Issue = {
   readonly issuer: Issuer
   readonly configurationId: CredentialConfigurationId
   readonly token: WalletToken

@@ -12,7 +12,7 @@ export type Issuer = {
   readonly identifier: string
 }
 
-export type IssuersNeeds = {
+type IssuersNeeds = {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly baseUrl: string
   readonly rootTenantSlug: string | undefined

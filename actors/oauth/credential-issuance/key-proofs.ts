@@ -11,10 +11,10 @@ const PROOF_CHARACTERS_MAX = 8_192
 /** Members of private and symmetric keys (RFC 7518 section 6). */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
 
-export type ProofFault = { readonly fault: string }
-export type KeyProof = { readonly key: ImportedKey; readonly nonce: string }
+type ProofFault = { readonly fault: string }
+type KeyProof = { readonly key: ImportedKey; readonly nonce: string }
 
-export type ProofDemands = {
+type ProofDemands = {
   /** The credential issuer identifier. */
   readonly audience: string
   /** The `client_id` of the token. Null for a wallet without one, whose proof has no `iss`. */

@@ -23,7 +23,7 @@ export interface CredentialNonces {
   use(nonce: string, expiresAtSecs: number): Promise<boolean>
 }
 
-export type CredentialNoncesNeeds = {
+type CredentialNoncesNeeds = {
   readonly clock: Clock
   readonly random: Random
   readonly sealer: Sealer

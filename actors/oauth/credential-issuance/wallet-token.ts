@@ -21,7 +21,7 @@ import {
 const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 /** Credentials of one configuration that the token may request by their identifiers. */
-export type GrantedDetail = {
+type GrantedDetail = {
   readonly configurationId: string
   readonly identifiers: readonly string[]
 }
@@ -128,7 +128,7 @@ function refused(description: string): Unauthenticated {
   return { tag: 'refused', error: 'unauthorized', description }
 }
 
-export type RequestedCredential = { readonly configurationId: CredentialConfigurationId }
+type RequestedCredential = { readonly configurationId: CredentialConfigurationId }
 
 /** Reads which credential a request names (section 8.2), if the token allows it. */
 export function readRequestedCredential(

@@ -32,7 +32,7 @@ const MAX_AGE_SECS = 300
 /** OpenID4VCI section 12.2.3. */
 const SIGNED_METADATA_TYPE = 'openidvci-issuer-metadata+jwt'
 
-export type DiscoveryNeeds = {
+type DiscoveryNeeds = {
   readonly keys: ActorRef<SigningKeysProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly database: Database

@@ -17,7 +17,7 @@ import { ttlCache } from '../../platform/batching/ttl-cache.js'
 /** Keeps the document small enough for clients with a size limit. */
 const TYPES_MAX = 500
 
-export type DetailTypesNeeds = {
+type DetailTypesNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly tenants: ActorRef<TenantsProtocol>
@@ -27,10 +27,7 @@ export type DetailTypesNeeds = {
 }
 
 /** Null if the host does not name a tenant, or the types cannot be read. */
-export type DetailTypes = (
-  host: string,
-  context: MessageContext,
-) => Promise<readonly string[] | null>
+type DetailTypes = (host: string, context: MessageContext) => Promise<readonly string[] | null>
 
 export function detailTypes(needs: DetailTypesNeeds): DetailTypes {
   const { database, clock, tenants, tenancy, credentials } = needs

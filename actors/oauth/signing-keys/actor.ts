@@ -29,7 +29,7 @@ const KMS_ANSWER_MS = 500
 const KMS_LATE: KmsHealth = { state: 'down', reason: 'it does not answer' }
 const UNAVAILABLE = { tag: 'keys_unavailable' } as const
 
-export type SigningKeysNeeds = {
+type SigningKeysNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly kms: Kms

@@ -15,7 +15,7 @@ import { CREDENTIAL_USE, isPublished, type KeyRow, planMaintenance } from './rul
 const TENANTS_MAX = 1_000
 const UNAVAILABLE = { tag: 'keys_unavailable' } as const
 
-export type CredentialKeysNeeds = KeeperNeeds & {
+type CredentialKeysNeeds = KeeperNeeds & {
   readonly settings: { readonly key_rotation_days: number }
 }
 

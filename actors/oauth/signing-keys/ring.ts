@@ -13,7 +13,7 @@ import {
 import { isPublished, isVerifying } from './rules.js'
 
 /** The max-age of the JWK Set. */
-export const KEY_SET_MAX_AGE_SECS = 300
+const KEY_SET_MAX_AGE_SECS = 300
 /** Limit of cached headers. Token types come from our own code and are few. */
 const HEADERS_MAX = 16
 /**

@@ -21,7 +21,7 @@ import type { KeyRow, Plan, Step, TooEarly } from './rules.js'
 /** Another process may change the keys before the lock is taken. Then the plan is made again. */
 const ATTEMPTS_MAX = 5
 
-export type Needs = {
+type Needs = {
   readonly database: Database
   readonly sealer: Sealer
   /** The tenant that owns the keys. Default: the service. */

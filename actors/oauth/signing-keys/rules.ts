@@ -30,12 +30,12 @@ const HINT_SECS = 90 * DAY_SECS
 export const REMEMBERED_SECS = CREDENTIAL_SECS_MAX
 
 /** What a set of keys signs. */
-export type Use = {
+type Use = {
   readonly algorithms: readonly SigningAlgorithm[]
   /** How long a key verifies after it has stopped to sign. */
   readonly verifiableAfterSecs: number
 }
-export const SERVICE_USE: Use = {
+const SERVICE_USE: Use = {
   algorithms: SIGNING_ALGORITHMS,
   verifiableAfterSecs: VERIFIABLE_AFTER_SECS,
 }
@@ -54,7 +54,7 @@ export type KeyRow = {
   readonly verifiableUntil: Date | null
 }
 
-export type Demand = {
+type Demand = {
   readonly algorithm?: SigningAlgorithm | undefined
   readonly compromised: boolean
 }

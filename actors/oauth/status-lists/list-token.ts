@@ -41,7 +41,7 @@ export function encodeList(bytes: Uint8Array): string {
   return deflateSync(bytes, { level: 9 }).toString('base64url')
 }
 
-export type ListClaims = {
+type ListClaims = {
   readonly uri: string
   readonly issuer: string
   readonly purpose: StatusPurpose

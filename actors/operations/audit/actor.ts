@@ -14,7 +14,7 @@ import { type AuditProtocol, type AuditVerified, audit } from './protocol.js'
 /** Events read and verified per batch. */
 const BATCH = 500
 
-export type AuditNeeds = { readonly database: Database }
+type AuditNeeds = { readonly database: Database }
 
 export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
   address: audit,

@@ -44,7 +44,7 @@ export interface ProcessReport {
   actors(): readonly ActorReport[]
 }
 
-export type HealthNeeds = {
+type HealthNeeds = {
   readonly database: Pick<Database, 'ping'>
   readonly keys: ActorRef<SigningKeysProtocol>
   readonly coordination: Pick<Coordination, 'get'>

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import { counter } from '../../platform/metrics.js'
 
 /** The outcome of an attempt. An `expired` message was not attempted again. */
-export type MailOutcome = 'sent' | 'postponed' | 'failed' | 'expired'
+type MailOutcome = 'sent' | 'postponed' | 'failed' | 'expired'
 
 export interface MailOutcomes {
   count(kind: string, outcome: MailOutcome): void

@@ -42,7 +42,7 @@ const RENEW_MS = 5_000
 const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 
-export type MailRunnerNeeds = {
+type MailRunnerNeeds = {
   readonly database: Pick<Database, 'system' | 'tenant'>
   readonly listener: Listener
   readonly sealer: Sealer

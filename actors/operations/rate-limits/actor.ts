@@ -25,7 +25,7 @@ import {
 } from './protocol.js'
 
 /** Policies that are refused while the coordination backend is unavailable. */
-export const FAIL_CLOSED: ReadonlySet<PolicyName> = new Set<PolicyName>(['registration'])
+const FAIL_CLOSED: ReadonlySet<PolicyName> = new Set<PolicyName>(['registration'])
 
 /** After a failure the backend is not called for this time. */
 const BACKEND_REST_MS = 1_000
@@ -49,7 +49,7 @@ export interface SharedCounts {
   }>
 }
 
-export type RateLimitsNeeds = {
+type RateLimitsNeeds = {
   readonly coordination: SharedCounts
   readonly clock: Clock
   readonly log: Logger

@@ -12,7 +12,7 @@ const KEYS_MAX = 50_000
 
 type Kept = { readonly refusal: QuotaExceeded; readonly untilMs: number }
 
-export interface RecentRefusals {
+interface RecentRefusals {
   of(quotas: readonly Quota[]): QuotaExceeded | undefined
   /** @returns the same refusal. */
   remember(quotas: readonly Quota[], refusal: QuotaExceeded): QuotaExceeded

@@ -100,7 +100,7 @@ const SPEND_RETENTION_MS = (WINDOW_SECS_MAX + CLOCK_STEP_SECS_MAX) * 1000
 const PROOF_RETENTION_MS = 3_600_000
 
 /** Settings of [webhooks], [commerce] and [anonymous]. */
-export type Retention = {
+type Retention = {
   readonly delivery_retention_days: number
   readonly checkout_retention_days: number
   /** `anonymous.retention_secs`. */

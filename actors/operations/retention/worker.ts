@@ -17,7 +17,7 @@ const FAILED_ROUND_MS = 10_000
 /** Pause between questions to a database that is away. */
 const AWAY_MS = 500
 
-export type RetentionNeeds = SweepNeeds & {
+type RetentionNeeds = SweepNeeds & {
   readonly database: Pick<OpenDatabase, 'ping'>
   readonly keys: ActorRef<SigningKeysProtocol>
   /** Seals the values again whose data key was replaced. @returns how many values. */

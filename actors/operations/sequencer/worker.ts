@@ -36,7 +36,7 @@ const MISHAP_MS = 1_000
 /** SQLSTATE class 53: the server lacks disk, memory or connections, so that no tenant's events can be numbered. */
 const LACKS_RESOURCES = /^53/
 
-export type SequencerNeeds = {
+type SequencerNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'single' | 'listener' | 'wakeHere'>
   readonly clock: Clock
   readonly registry: Registry

@@ -8,7 +8,7 @@ export type Change<Result> = {
   readonly row: string
   readonly apply: (tx: Transaction) => Promise<Applied<Result>>
 }
-export type Applied<Result> = { readonly result: Result; readonly events: readonly NewEvent[] }
+type Applied<Result> = { readonly result: Result; readonly events: readonly NewEvent[] }
 
 /** A change that one statement decides for many rows. */
 export type BatchedChange<Input, Result> = {
@@ -64,7 +64,7 @@ export function rowOf({ change }: Waiting): string {
 }
 
 /** Changes of one statement, and which of them succeeded. */
-export class Competition {
+class Competition {
   readonly changes: readonly AnyWon[]
   readonly statement: Statement
   readonly won = new Set<AnyChange>()

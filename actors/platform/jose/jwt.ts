@@ -15,14 +15,14 @@ const SIGNATURE_BYTES = 64
 const KID_CHARACTERS_MAX = 128
 const COMPACT = /^[A-Za-z0-9_-]+(\.[A-Za-z0-9_-]+){2}$/
 
-export type JsonValue =
+type JsonValue =
   | string
   | number
   | boolean
   | null
   | readonly JsonValue[]
   | { readonly [member: string]: JsonValue | undefined }
-export type Claims = { readonly [claim: string]: JsonValue | undefined }
+type Claims = { readonly [claim: string]: JsonValue | undefined }
 
 export type SigningKey = {
   readonly kid: string
@@ -36,7 +36,7 @@ export type VerificationKey = {
   readonly publicKey: KeyObject
 }
 
-export type JwtHeader = {
+type JwtHeader = {
   readonly alg: ProofAlgorithm
   readonly typ: string | undefined
   readonly kid: string | undefined
@@ -54,7 +54,7 @@ export type DecodedJwt = {
   readonly signature: Buffer
 }
 
-export type JwtRefusal =
+type JwtRefusal =
   | 'malformed'
   | 'header'
   | 'type'
@@ -66,15 +66,15 @@ export type JwtRefusal =
   | 'issuer'
   | 'audience'
 
-export type Refused = { readonly tag: 'refused'; readonly reason: JwtRefusal }
-export type Decoded = { readonly tag: 'decoded'; readonly jwt: DecodedJwt }
-export type Verified = {
+type Refused = { readonly tag: 'refused'; readonly reason: JwtRefusal }
+type Decoded = { readonly tag: 'decoded'; readonly jwt: DecodedJwt }
+type Verified = {
   readonly tag: 'verified'
   readonly header: JwtHeader
   readonly claims: TimedClaims
 }
 /** Claims whose `exp` and `iat` are times. */
-export type TimedClaims = Readonly<Record<string, unknown>> & {
+type TimedClaims = Readonly<Record<string, unknown>> & {
   readonly exp: number
   readonly iat: number
 }

@@ -24,7 +24,7 @@ import {
   type Unsendable,
 } from './message-rules.js'
 
-export type MailBounds = {
+type MailBounds = {
   /** `email.queue_max_per_tenant`. */
   readonly queuedMax: number
   /** `email.per_tenant_per_day_max`. */
@@ -37,7 +37,7 @@ export type MailBounds = {
   readonly perAddressGapSecs: number
 }
 
-export type MailQueueNeeds = {
+type MailQueueNeeds = {
   readonly database: Pick<Database, 'system'>
   readonly sealer: Sealer
   readonly random: Random
@@ -49,7 +49,7 @@ export type MailQueueNeeds = {
   readonly i18n: I18nSettings
 }
 
-export type MailDraft = {
+type MailDraft = {
   /** The tenant invites this address as its owner. A sandbox may do that too. */
   readonly invitesOwner?: boolean | undefined
   readonly tenantId: string

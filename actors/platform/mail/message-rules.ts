@@ -3,7 +3,7 @@ import type { MailStanding } from '../../../storage/operations/mail-shares.js'
 import type { MessageContent } from './render.js'
 import { isReserved, isUndeliverable } from './reserved-domains.js'
 
-export type MessageRule = {
+type MessageRule = {
   /**
    * Which tenants' daily limits count this kind: all, or only sandboxes. Users request the other kinds themselves, with
    * their own limits (`email.requests_per_name_max`).

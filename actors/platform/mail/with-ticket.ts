@@ -8,7 +8,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { MailQueue, SealedMail } from './mail-queue.js'
 
 /** Stored as hashes. Absent members are not offered; `attempts` defaults to 1, as a link needs. */
-export type MessageTicket = Pick<
+type MessageTicket = Pick<
   NewTicket,
   'tenantId' | 'purpose' | 'accountId' | 'email' | 'linkSha256' | 'createdAt' | 'expiresAt'
 > &

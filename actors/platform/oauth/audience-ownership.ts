@@ -55,7 +55,7 @@ function placeOf(uri: string): string {
 const hostOf = ({ hostname }: URL) => hostname.toLowerCase().replace(/\.$/, '')
 const portOf = ({ port, protocol }: URL) => (port === '' ? DEFAULT_PORTS.get(protocol) : port)
 
-export type OwnershipNeeds = {
+type OwnershipNeeds = {
   readonly database: Database
   readonly tenants: ActorRef<TenantsProtocol>
   readonly isOwnAddress: (uri: string) => boolean

@@ -35,7 +35,7 @@ export class FetchFailed extends Error {
   }
 }
 
-export type BoundedFetchOptions = {
+type BoundedFetchOptions = {
   readonly settings: EgressSettings
   /** Limit of the response body. */
   readonly answerBytesMax: number

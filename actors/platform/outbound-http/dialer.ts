@@ -21,7 +21,7 @@ import { tunnelsOf, type Tunnels } from './tunnels.js'
 export type Connector = (target: DialTarget, callback: buildConnector.Callback) => void
 
 /** `tenantId`: the tenant whose share of name look-ups is used; default none. */
-export type DialTarget = buildConnector.Options & { readonly tenantId?: string | undefined }
+type DialTarget = buildConnector.Options & { readonly tenantId?: string | undefined }
 
 export type DialerOptions = {
   /** Allows loopback, private and own addresses. Not allowed in production. */
@@ -55,7 +55,7 @@ export type Resolver = (
 const CONNECT_TIMEOUT_MS = 10_000
 
 /** The address is not allowed; nothing was sent. */
-export class AddressRefused extends Error {
+class AddressRefused extends Error {
   override readonly name = 'AddressRefused'
   readonly code = 'SVC_ADDRESS_REFUSED'
 

@@ -46,7 +46,7 @@ export interface Documents {
   close(): Promise<void>
 }
 
-export type DocumentsOptions = {
+type DocumentsOptions = {
   readonly settings: EgressSettings
   readonly clock: Clock
   /** DNS resolver, for tests. */

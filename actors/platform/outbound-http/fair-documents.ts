@@ -19,7 +19,7 @@ export type FairDocumentsNeeds = {
   readonly counts?: ShareCounts | undefined
 }
 
-export type FairDocumentsBounds = {
+type FairDocumentsBounds = {
   /** Names the places in metrics. */
   readonly resource: string
   /** Documents that are waited for at the same time. */

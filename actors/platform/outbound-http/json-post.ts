@@ -11,7 +11,7 @@ const ANSWER_BYTES_MAX = 256 * 1024
 /** The error of an answer that is larger than that. */
 export const ANSWER_TOO_LARGE = 'answer_too_large'
 
-export type JsonPost = {
+type JsonPost = {
   readonly url: URL
   readonly message: unknown
   readonly timeoutMs: number

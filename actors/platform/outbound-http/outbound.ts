@@ -21,7 +21,7 @@ export type EgressSettings = {
   readonly proxy?: ProxySettings | undefined
 }
 
-export type Outbound = {
+type Outbound = {
   /** Connects to allowed addresses only. */
   readonly dialer: ReturnType<typeof createDialer>
   /** For the check of a URL before it is dialled. */

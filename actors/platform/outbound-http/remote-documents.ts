@@ -30,14 +30,14 @@ const JSON_TYPE = /^application\/(?:[a-z0-9!#$&^_.-]+\+)?json$/i
 
 type Members = Readonly<Record<string, unknown>>
 
-export type Remote =
+type Remote =
   | { readonly tag: 'found'; readonly document: Members; readonly sha256: string }
   /** The host does not answer, or answers with something else than a JSON document: it may recover. */
   | { readonly tag: 'unreachable'; readonly fault: string }
   /** The document itself breaks a rule. */
   | { readonly tag: 'faulty'; readonly fault: string }
 
-export type Asked = {
+type Asked = {
   readonly kind: RemoteDocumentKind
   readonly url: string
   /** The fault of a fetched document, or null. */
@@ -53,7 +53,7 @@ export interface RemoteDocuments {
   close(): Promise<void>
 }
 
-export type RemoteDocumentsNeeds = {
+type RemoteDocumentsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly settings: EgressSettings

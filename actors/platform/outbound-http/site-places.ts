@@ -12,7 +12,7 @@ const WAITING_PER_SITE_MAX = 96
 export const SHARE_EXHAUSTED = 'share_exhausted'
 
 /** Runs a fetch in a place of the site of a URL. Returns `busy` where none is free. */
-export type SitePlaces = <T>(url: URL, busy: T, run: () => Promise<T>) => Promise<T>
+type SitePlaces = <T>(url: URL, busy: T, run: () => Promise<T>) => Promise<T>
 
 /** @param resource names the places in refusals. */
 export function sitePlaces(resource: string): SitePlaces {

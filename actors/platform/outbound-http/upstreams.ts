@@ -83,7 +83,7 @@ function clientOf(url: URL, options: object, connect: Connector): Dispatcher {
   return client
 }
 
-export type UpstreamOptions = {
+type UpstreamOptions = {
   /** Needs a connector that offers `h2`. */
   readonly http2?: boolean | undefined
 }

@@ -18,7 +18,7 @@ import { isUserOfDomainOwner } from '../../../storage/identity/verified-domains.
 import { revokeForPassword } from './password-revocation.js'
 import { personAuditRecord } from './person-events.js'
 
-export type MailboxProof = {
+type MailboxProof = {
   readonly accountId: string
   /** What verified the address, for the audit record. */
   readonly how: 'verification' | 'reset' | 'code' | 'link' | 'invitation' | 'sign_up' | 'provider'

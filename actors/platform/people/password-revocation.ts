@@ -14,7 +14,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { byBrowser, delegationsRevoked } from '../../domain/revocation.js'
 
-export type GivenOut = {
+type GivenOut = {
   readonly accountId: string
   /** The browser session that stays; null: none. */
   readonly exceptId: string | null

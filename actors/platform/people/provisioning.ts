@@ -27,7 +27,7 @@ export function isFixtureLimit(error: unknown): boolean {
   return (error as { constraint?: unknown }).constraint === 'fixture_user_limit'
 }
 
-export type Added = {
+type Added = {
   readonly tenantId: string
   readonly email: Email
   readonly displayName: string
@@ -39,7 +39,7 @@ export type Added = {
   readonly address: string
 }
 
-export type ProvidedAccount = {
+type ProvidedAccount = {
   readonly accountId: string
   /**
    * `pre_provisioned` if the tenant may vouch for the address, whether or not the address had an account: the tenant must

@@ -29,7 +29,7 @@ type CallSettings = Readonly<
   >
 >
 
-export type EgressNeeds = {
+type EgressNeeds = {
   readonly database: Database
   readonly sealer: Sealer
   readonly admission: Admission

@@ -50,7 +50,7 @@ export type CertificateInput = {
   readonly sourceAddresses: readonly string[]
   readonly forceCommand: string | null
 }
-export type CertificateOutput =
+type CertificateOutput =
   | {
       readonly tag: 'certificate'
       readonly certificate: string

@@ -15,7 +15,7 @@ const UNCOMPRESSED_POINT = 0x04
 const CURVE = 'nistp256'
 
 /** Supported key types, by their SSH name. */
-export type SshKeyType = 'ssh-ed25519' | 'ecdsa-sha2-nistp256'
+type SshKeyType = 'ssh-ed25519' | 'ecdsa-sha2-nistp256'
 
 export type SshPublicKey = {
   readonly type: SshKeyType
@@ -24,7 +24,7 @@ export type SshPublicKey = {
 }
 
 /** A private key for an authority, or the reason for its refusal. */
-export type ReadPrivateKey =
+type ReadPrivateKey =
   | { readonly tag: 'key'; readonly key: KeyObject }
   | { readonly tag: 'refused'; readonly detail: string }
 
@@ -101,7 +101,7 @@ function isSound(key: KeyObject): boolean {
   return verify(digest, TRIAL, createPublicKey(key), sign(digest, TRIAL, key))
 }
 
-export function isEd25519(key: KeyObject): boolean {
+function isEd25519(key: KeyObject): boolean {
   return key.asymmetricKeyType === 'ed25519'
 }
 

@@ -7,7 +7,7 @@ const SECTION_CERTIFICATES = 1
 const SECTION_EXPLICIT_KEY = 2
 const SECTION_SERIAL_LIST = 0x20
 
-export type Krl = {
+type Krl = {
   /** Increases with every change. */
   readonly version: bigint
   readonly generatedSecs: number

@@ -11,7 +11,7 @@ import type { SshCertificatesProtocol } from './protocol.js'
 /** One signature takes about 0.2 ms, so a small batch keeps the queue of each thread short. */
 const BATCH_MAX = 8
 
-export type SshCertificatesCompute = Compute<typeof import('./compute.js')>
+type SshCertificatesCompute = Compute<typeof import('./compute.js')>
 export type SshCertificatesNeeds = {
   readonly database: Database
   readonly sealer: Sealer

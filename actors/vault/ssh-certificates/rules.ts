@@ -9,7 +9,7 @@ const COMMAND = /^\P{Cc}{1,1024}$/u
 const SERIAL = /^[1-9][0-9]{0,19}$/
 const SERIAL_MAX = 2n ** 64n - 1n
 
-export type SshLimits = {
+type SshLimits = {
   readonly defaultValiditySecs: number
   readonly maxValiditySecs: number
 }

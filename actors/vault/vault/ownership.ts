@@ -16,7 +16,7 @@ type Owned = Pick<VaultCredentialRow, 'tenantId' | 'ownerType' | 'ownerId'>
  * True for the owner. If the owner is an agent of the tenant's organization, also true for the owners of
  * the organization. A delegated token counts as its subject.
  */
-export async function isOwner(
+async function isOwner(
   tx: Transaction,
   { tenantId, ownerType, ownerId }: Owned,
   { subject, subjectType }: Principal,

@@ -5,7 +5,7 @@ import { networkContains } from '../../domain/commerce/networks.js'
 import type { CreateCredential, CreateGrant, VaultInvalid } from './protocol.js'
 import type { Capability, CredentialType } from '../../domain/entities/vault.js'
 
-export const HOSTS_MAX = 64
+const HOSTS_MAX = 64
 const METADATA_BYTES_MAX = 8 * 1024
 const SECRET_BYTES_MAX = 64 * 1024
 const PATHS_MAX = 32
@@ -23,7 +23,7 @@ const RESERVED_FIELDS =
   /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|forwarded|via|proxy-.*|x-forwarded-.*|x-svc-.*)$/
 
 /** The scheme in canonical form; undefined when it is invalid. */
-export function normalizeAuthScheme(scheme: string): string | undefined {
+function normalizeAuthScheme(scheme: string): string | undefined {
   if (scheme === 'bearer' || scheme === 'basic') return scheme
   const colon = scheme.indexOf(':')
   const kind = scheme.slice(0, colon)

@@ -29,7 +29,7 @@ export interface TokenEndpoint {
   close(): Promise<void>
 }
 
-export type TokenEndpointOptions = {
+type TokenEndpointOptions = {
   readonly settings: EgressSettings
   readonly clock: Clock
   /** DNS resolver, for tests. */

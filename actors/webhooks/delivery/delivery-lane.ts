@@ -23,7 +23,7 @@ import type { DeliveryOutcomes } from './metrics.js'
 import type { AttemptResult, DeliveryTarget, Outgoing } from './protocol.js'
 
 /** Concurrent attempts at one receiver. */
-export const ATTEMPTS_AT_ONCE = 4
+const ATTEMPTS_AT_ONCE = 4
 /** The lane is released after this time or number of attempts, so that other tenants get a turn. */
 const TURN_MS = 10_000
 const TURN_ATTEMPTS = 1_000
@@ -52,7 +52,7 @@ export const PAUSED = 'paused'
  */
 export type Target = DeliveryTarget | typeof PAUSED | undefined
 
-export type Refill = {
+type Refill = {
   readonly target: Target
   readonly due: readonly DueDelivery[]
   /** More deliveries may be due than were read. */

@@ -17,7 +17,7 @@ import { envelopeOf } from '../../domain/webhooks/envelope.js'
 export const FAN_OUT_BATCH = 500
 const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)
 
-export type FanOutNeeds<Taken> = {
+type FanOutNeeds<Taken> = {
   readonly database: Pick<Database, 'system'>
   readonly clock: Clock
   readonly random: Random
@@ -27,7 +27,7 @@ export type FanOutNeeds<Taken> = {
   readonly wake: (tx: Transaction, lanes: readonly LaneKey[]) => Promise<Taken>
 }
 
-export type FannedOut<Taken> = {
+type FannedOut<Taken> = {
   readonly events: number
   readonly lanes: readonly LaneKey[]
   /** Result of `wake`. Null when there were no events. */

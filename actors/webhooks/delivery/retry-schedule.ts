@@ -4,7 +4,7 @@
  */
 import type { AttemptResult } from './protocol.js'
 
-export type Verdict =
+type Verdict =
   | { readonly status: 'succeeded'; readonly waitSecs: null }
   | { readonly status: 'retrying'; readonly waitSecs: number }
   | { readonly status: 'failed'; readonly waitSecs: null }

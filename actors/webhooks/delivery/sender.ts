@@ -41,7 +41,7 @@ export type SenderSettings = Pick<
   readonly names?: NameLookupOptions | undefined
 }
 
-export type SenderOptions = {
+type SenderOptions = {
   readonly settings: SenderSettings
   readonly clock: Clock
   /** Default: tenants are in no group. */

@@ -44,7 +44,7 @@ const RETRY_MS = { first: 250, most: 10_000 } as const
 const SEEN_EVERY_MS = 60_000
 const CATALOGUE: ReadonlySet<string> = new Set(EVENT_TYPES)
 
-export type EventSinksNeeds = {
+type EventSinksNeeds = {
   readonly database: Pick<OpenDatabase, 'system' | 'wakeHere'>
   readonly clock: Clock
   readonly random: Random

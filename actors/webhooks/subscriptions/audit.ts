@@ -6,7 +6,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { Webhook } from '../../domain/entities/webhooks.js'
 import { recordAudit } from '../../platform/record-audit.js'
 
-export type SubscriptionChange = {
+type SubscriptionChange = {
   readonly caller: Caller
   readonly did: 'created' | 'changed' | 'deleted' | 'secret_rotated'
   readonly webhookId: string

@@ -9,7 +9,7 @@ import { SECRET_BYTES_MAX, SECRET_BYTES_MIN } from '../../domain/webhooks/signat
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { WebhookDraft, WebhookInvalid } from './protocol.js'
 
-export const URL_CHARS_MAX = 2048
+const URL_CHARS_MAX = 2048
 const GENERATED_BYTES = 32
 
 /** @returns null when the draft is valid. */

@@ -26,7 +26,7 @@ import {
 
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 
-export type AgentDocumentsNeeds = {
+type AgentDocumentsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

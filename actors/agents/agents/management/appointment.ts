@@ -13,7 +13,7 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
 import { APPOINTED_SCOPES, type AppointedScope } from '../../../domain/scopes.js'
 
-export type Appointed =
+type Appointed =
   | { readonly tag: 'appointed' | 'dismissed'; readonly name: string; readonly changed: boolean }
   /** There is no such agent, or its home tenant is not the control plane. */
   | { readonly tag: 'unknown_agent' }

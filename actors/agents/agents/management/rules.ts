@@ -69,7 +69,7 @@ export function scopesFault(
   return beyond.length > 0 ? { tag: 'beyond_caller', scopes: beyond } : undefined
 }
 
-export type KeyVerdict = 'change' | 'ends_logins' | 'unchanged' | 'key_revoked'
+type KeyVerdict = 'change' | 'ends_logins' | 'unchanged' | 'key_revoked'
 
 /** What a change of a key means. `ends_logins`: the agent would have no active key. */
 export function judgeKeyChange(

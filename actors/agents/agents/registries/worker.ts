@@ -46,7 +46,7 @@ const MISHAP_MS = 1_000
 /** At most one warning in this time for a chain. */
 const WARN_EVERY_MS = 60_000
 
-export type RegistriesNeeds = {
+type RegistriesNeeds = {
   readonly database: Pick<Database, 'system'>
   readonly clock: Clock
   readonly random: Random

@@ -55,7 +55,7 @@ export type ProviderAnswer =
   /** A permanent refusal. `error` is the provider's error object. */
   | { readonly tag: 'refused'; readonly code: string; readonly error: Members }
 
-export type ProviderCall = {
+type ProviderCall = {
   /**
    * The tenant that the call is counted against. Empty for calls about an object of an unknown
    * tenant.
@@ -79,7 +79,7 @@ export interface CardClient {
   close(): Promise<void>
 }
 
-export type CardClientOptions = {
+type CardClientOptions = {
   readonly apiBaseUrl: string
   readonly secretKey: string
   /** Timeout of one call, in milliseconds. */

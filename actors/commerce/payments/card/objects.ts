@@ -12,7 +12,7 @@ const CODE = /^[a-z0-9_]{1,64}$/
 const AUTHENTICATION = 'authentication_required'
 const URL_CHARS_MAX = 8192
 
-export type CheckoutState =
+type CheckoutState =
   | { readonly tag: 'open'; readonly id: string; readonly url: string }
   | { readonly tag: 'paid'; readonly paymentId: string }
   /** Checkout is complete but the money has not arrived. */
@@ -37,7 +37,7 @@ export function checkoutState(page: Members, order: OrderName): CheckoutState {
   return { tag: 'open', id, url }
 }
 
-export type PaymentState =
+type PaymentState =
   | { readonly tag: 'unconfirmed'; readonly id: string }
   | { readonly tag: 'processing'; readonly id: string }
   | { readonly tag: 'succeeded'; readonly id: string }

@@ -8,7 +8,7 @@ import { createHmac, timingSafeEqual } from 'node:crypto'
 import { idIn, idOf, membersOf } from './client.js'
 import type { WebhookReading } from '../payment-provider.js'
 
-export const WEBHOOK_TOLERANCE_SECS = 300
+const WEBHOOK_TOLERANCE_SECS = 300
 const HEADER_CHARS_MAX = 2048
 /** The provider signs with both secrets during a rotation. */
 const SIGNATURES_MAX = 8

@@ -43,7 +43,7 @@ import type {
 const METADATA_BYTES_MAX = 8 * 1024
 
 /** An active payment link with its merchant. */
-export type LinkOffer = Merchant & { readonly link: PaymentLinkRow }
+type LinkOffer = Merchant & { readonly link: PaymentLinkRow }
 
 type Handling<K extends keyof CheckoutProtocol> = Handler<CheckoutNeeds, CheckoutProtocol, K>
 type Refused = Extract<CheckoutRefused, { tag: 'refused' }>

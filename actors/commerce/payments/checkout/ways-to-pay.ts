@@ -13,7 +13,7 @@ export type WayToPay =
   | { readonly tag: 'x402'; readonly offers: readonly Offer[] }
 
 /** The item to be paid. */
-export type Payable = {
+type Payable = {
   readonly amountMinor: number
   readonly currency: string
   /** Terms of the payment link, if it sets any. */
@@ -21,14 +21,14 @@ export type Payable = {
 }
 
 /** The tenant that is paid. */
-export type PaidTenant = {
+type PaidTenant = {
   readonly environment: Environment
   readonly controlPlane: boolean
   readonly settings: Readonly<Record<string, unknown>>
 }
 
 /** The payment methods of the deployment. */
-export type PaymentMethods = {
+type PaymentMethods = {
   readonly providers: PaymentProviders
   /** Null where `commerce.x402_enabled` is false. */
   readonly x402: OfferSettings | null
@@ -52,7 +52,7 @@ export function waysToPay(
 }
 
 /** The payment providers that buyers of a tenant are offered. */
-export function providersFor(
+function providersFor(
   { environment }: PaidTenant,
   session: Payable,
   providers: PaymentProviders,

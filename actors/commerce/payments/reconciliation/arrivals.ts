@@ -41,7 +41,7 @@ export type WatchedChain = {
   readonly confirmations: number
 }
 
-export type ArrivalNeeds = {
+type ArrivalNeeds = {
   readonly database: Pick<Database, 'system' | 'tenant'>
   readonly clock: Clock
   readonly random: Random

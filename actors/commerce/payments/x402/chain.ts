@@ -39,7 +39,7 @@ export type AuthorizationStatus =
   | { readonly tag: 'unclear'; readonly error: string }
 
 /** A token transfer in a block. Addresses and hashes are in lower case. */
-export type TransferLog = {
+type TransferLog = {
   readonly asset: string
   readonly payer: string
   readonly payTo: string

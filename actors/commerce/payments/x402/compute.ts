@@ -5,7 +5,7 @@ import {
   type TransferAuthorization,
 } from '../../../platform/evm/transfer-authorization.js'
 
-export type SignedAuthorization = TransferAuthorization & {
+type SignedAuthorization = TransferAuthorization & {
   /** 65 bytes in hex. */
   readonly signature: string
 }

@@ -27,7 +27,7 @@ import type { ErrorReason } from './reasons.js'
 
 const PROVIDER = 'x402'
 
-export type EndingNeeds = {
+type EndingNeeds = {
   readonly database: Pick<Database, 'tenant'>
   readonly clock: Clock
   readonly random: Random
@@ -49,12 +49,12 @@ export type LeasedPayment = Pick<
 
 /** The item that is paid: a link, which creates a charge, or a session, which has one. */
 export type Bill = LinkBill | SessionBill
-export type SessionBill = {
+type SessionBill = {
   readonly tag: 'session'
   readonly sessionId: string
   readonly chargeId: string
 }
-export type LinkBill = {
+type LinkBill = {
   readonly tag: 'link'
   readonly amountMinor: number
   readonly currency: string
@@ -80,7 +80,7 @@ export function targetOfBill(bill: Bill): Target {
 }
 
 /** The payer's account as a CAIP-10 id. */
-export function buyerOf({ network, payer }: Pick<LeasedPayment, 'network' | 'payer'>): string {
+function buyerOf({ network, payer }: Pick<LeasedPayment, 'network' | 'payer'>): string {
   return `${network}:${payer}`
 }
 

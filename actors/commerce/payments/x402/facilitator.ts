@@ -46,7 +46,7 @@ export interface Facilitator {
   close(): Promise<void>
 }
 
-export type FacilitatorOptions = {
+type FacilitatorOptions = {
   readonly url: string
   readonly verifyTimeoutMs: number
   readonly settleTimeoutMs: number

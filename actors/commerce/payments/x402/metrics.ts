@@ -26,7 +26,7 @@ export function x402Metrics(registry: Registry): X402Metrics {
 }
 
 /** Duration of facilitator calls. All callers of the facilitator in a process share the histogram. */
-export function facilitatorSeconds(registry: Registry): Histogram<'operation' | 'outcome'> {
+function facilitatorSeconds(registry: Registry): Histogram<'operation' | 'outcome'> {
   return histogram(
     registry,
     'svc_x402_facilitator_seconds',

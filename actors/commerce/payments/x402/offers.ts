@@ -50,7 +50,7 @@ export function termsOf(
   return x402 && { network: x402.network, asset: x402.asset ?? null, payTo: x402.pay_to ?? null }
 }
 
-export type Priced = { readonly amountMinor: number; readonly currency: string }
+type Priced = { readonly amountMinor: number; readonly currency: string }
 
 /** What the deployment accepts. */
 export type OfferSettings = {
@@ -79,7 +79,7 @@ export function offersOf(
 }
 
 /** PaymentRequirements of version 2. */
-export function requirementsV2({ asset, amount, payTo, maxTimeoutSecs }: Offer) {
+function requirementsV2({ asset, amount, payTo, maxTimeoutSecs }: Offer) {
   return {
     scheme: SCHEME,
     network: asset.network,
@@ -95,7 +95,7 @@ export function requirementsV2({ asset, amount, payTo, maxTimeoutSecs }: Offer) 
  * PaymentRequirements of version 1.
  * @returns undefined for a network without a name in version 1.
  */
-export function requirementsV1(offer: Offer, { url, description }: Resource) {
+function requirementsV1(offer: Offer, { url, description }: Resource) {
   const network = v1NetworkOf(offer.asset.network)
   if (network === undefined) return undefined
   return {
@@ -115,7 +115,7 @@ export function requirementsV1(offer: Offer, { url, description }: Resource) {
 /**
  * The payment-identifier extension: as a server declares it, or as a client with an id echoes it.
  */
-export function paymentIdentifier(id: string | null) {
+function paymentIdentifier(id: string | null) {
   return {
     [PAYMENT_IDENTIFIER]: {
       info: id === null ? { required: false } : { required: false, id },
@@ -132,7 +132,7 @@ export function paymentIdentifier(id: string | null) {
   }
 }
 
-export function resourceInfo({ url, description }: Resource) {
+function resourceInfo({ url, description }: Resource) {
   return { url, description, mimeType: MIME_TYPE }
 }
 
@@ -155,10 +155,10 @@ export function paymentRequiredV1(error: string, resource: Resource, offers: rea
   return accepts.length === 0 ? undefined : { x402Version: 1 as const, error, accepts }
 }
 
-export type Matched =
+type Matched =
   | { readonly tag: 'offer'; readonly offer: Offer }
   | { readonly tag: 'mismatch'; readonly reason: MismatchReason }
-export type MismatchReason = 'invalid_scheme' | 'invalid_network' | 'invalid_payment_requirements'
+type MismatchReason = 'invalid_scheme' | 'invalid_network' | 'invalid_payment_requirements'
 
 /** Finds the offer that the payer accepted. Every member must be equal. */
 export function matchOffer(accepted: Accepted, offers: readonly Offer[]): Matched {

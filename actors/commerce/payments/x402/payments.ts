@@ -52,7 +52,7 @@ export type Timing = {
   readonly confirmMs: number
 }
 
-export type PaymentNeeds = {
+type PaymentNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -55,7 +55,7 @@ export type Proof = {
   readonly proofSha256: Buffer
 }
 
-export type ProofRead =
+type ProofRead =
   | { readonly tag: 'proof'; readonly proof: Proof }
   /** `pointer` is a JSON pointer into the payload. Empty for the whole payload. */
   | { readonly tag: 'malformed'; readonly pointer: string; readonly detail: string }

@@ -36,8 +36,8 @@ type Shared = {
   /** Null where the tenant may not sell. */
   readonly payees: Payees | null
 }
-export type LinkFound = Shared & { readonly tag: 'link'; readonly link: PaymentLinkRow }
-export type SessionFound = Shared & {
+type LinkFound = Shared & { readonly tag: 'link'; readonly link: PaymentLinkRow }
+type SessionFound = Shared & {
   readonly tag: 'session'
   readonly session: CheckoutSessionRow
   readonly charge: ChargeRow
@@ -93,7 +93,7 @@ async function payeesIn(tx: Transaction, tenantId: string): Promise<Payees | nul
   return tenant?.status === 'active' ? payeesOf(tenant) : null
 }
 
-export type SaleSettings = OfferSettings & { readonly baseUrl: string; readonly now: Date }
+type SaleSettings = OfferSettings & { readonly baseUrl: string; readonly now: Date }
 
 /** The item and its price, or the reason why it is not for sale. */
 export function saleOf(found: Found, order: X402Order, settings: SaleSettings): Sale | OrderFault {

@@ -19,7 +19,7 @@ const TAILS_MAX = 9_999
 const TAILS_MIN = 99
 const TRIES_MAX = 8
 
-export type AwaitingSession = {
+type AwaitingSession = {
   readonly tenantId: string
   readonly id: string
   readonly chargeId: string

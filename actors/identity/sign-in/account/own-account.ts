@@ -17,7 +17,7 @@ import type {
 /** Maximum age of the authentication for changes to sign-in methods, in seconds. */
 export const SENSITIVE_SECS = 300
 
-export type OwnAccountNeeds = {
+type OwnAccountNeeds = {
   readonly database: Database
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
 }

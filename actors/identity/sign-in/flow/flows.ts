@@ -32,7 +32,7 @@ export function isOwnPath(path: string): boolean {
   return !BEGINS_ELSEWHERE.test(plain)
 }
 
-export type FlowOrder = {
+type FlowOrder = {
   readonly tenantId: string
   readonly demand: SessionDemand
   readonly flow: NewFlow

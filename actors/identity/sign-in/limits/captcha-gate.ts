@@ -8,14 +8,14 @@ import type { LockoutCounts } from './lockout.js'
 import type { CaptchaAway, CaptchaWanted, CaptchaWidget } from '../protocol.js'
 import type { Captcha } from './captcha.js'
 
-export type CaptchaGateSettings = {
+type CaptchaGateSettings = {
   readonly fail_mode: 'fail-degraded' | 'fail-closed'
   readonly captcha_after_failures: number
   readonly captcha_after_address_failures: number
   readonly captcha_degraded_per_minute: number
 }
 
-export type GateVerdict =
+type GateVerdict =
   | { readonly tag: 'open' }
   /** Show the widget. */
   | CaptchaWanted

@@ -18,7 +18,7 @@ const RESPONSE_LENGTH_MAX = 4_096
 const ORIGINS_MAX = 2
 
 /** Providers elsewhere. `pow` is built in: pow-captcha.ts. */
-export type CaptchaProvider = 'turnstile' | 'hcaptcha' | 'recaptcha'
+type CaptchaProvider = 'turnstile' | 'hcaptcha' | 'recaptcha'
 
 const VERIFY_URLS: Readonly<Record<CaptchaProvider, string>> = {
   turnstile: 'https://challenges.cloudflare.com/turnstile/v0/siteverify',
@@ -53,7 +53,7 @@ export interface Captcha {
   close(): Promise<void>
 }
 
-export type CaptchaOptions = {
+type CaptchaOptions = {
   readonly challenge: {
     readonly captcha_provider: CaptchaProvider
     readonly captcha_secret?: string | undefined
@@ -102,7 +102,7 @@ export function openCaptcha({ challenge, settings, resolve }: CaptchaOptions): C
   }
 }
 
-export function judgeAnswer(answer: unknown): CaptchaVerdict {
+function judgeAnswer(answer: unknown): CaptchaVerdict {
   if (typeof answer !== 'object' || answer === null) return 'unknown'
   const { success, 'error-codes': codes } = answer as Record<string, unknown>
   if (success === true) return 'person'

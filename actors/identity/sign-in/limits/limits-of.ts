@@ -16,7 +16,7 @@ export type WayNeeds = Pick<
   readonly email: MailQuotaSettings
 }
 
-export type Limits = Pick<SignInTools, 'lockout' | 'adaptive'> & { readonly mailQuota: MailQuota }
+type Limits = Pick<SignInTools, 'lockout' | 'adaptive'> & { readonly mailQuota: MailQuota }
 
 export type WayTools = Limits & CountsOutcomes
 

@@ -39,7 +39,7 @@ export type Attempted = {
   readonly signal?: AbortSignal | undefined
 }
 
-export type Attempt<Outcome> =
+type Attempt<Outcome> =
   | { readonly tag: 'judged'; readonly outcome: Outcome }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 

@@ -12,7 +12,7 @@ export type MailQuotaSettings = {
   readonly requests_window_secs: number
 }
 
-export type MailQuotaVerdict =
+type MailQuotaVerdict =
   | { readonly tag: 'open' }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 

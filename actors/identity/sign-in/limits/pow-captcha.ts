@@ -21,7 +21,7 @@ const ANSWER = /^([A-Za-z0-9_-]{28})\.([A-Za-z0-9_-]{22})\.([0-9]{1,12})$/
 /** Separates this use of the secret from others. */
 const PURPOSE = 'svc captcha 1'
 
-export type PowCaptchaNeeds = {
+type PowCaptchaNeeds = {
   /** `challenge.captcha_secret`. */
   readonly secret: string
   /** `challenge.captcha_pow_bits`. */
@@ -31,7 +31,7 @@ export type PowCaptchaNeeds = {
   readonly random: Random
 }
 
-export interface PowCaptcha extends Captcha {
+interface PowCaptcha extends Captcha {
   /** A fresh challenge for one page. */
   challenge(): string
 }

@@ -33,7 +33,7 @@ export type PersonAppointment = {
   readonly scopes: readonly AppointedScope[]
 }
 
-export type PersonAppointed =
+type PersonAppointed =
   | { readonly tag: 'appointed' | 'dismissed' }
   /** No active account has the address. */
   | { readonly tag: 'unknown_account' }

@@ -13,7 +13,7 @@ import type { PasswordFault } from './protocol.js'
 /** Expiry of the notice in the mail queue. */
 const NOTICE_EXPIRY_MS = 3 * 86_400_000
 
-export type Chosen =
+type Chosen =
   | { readonly tag: 'hashed'; readonly phc: string }
   | PasswordFault
   | { readonly tag: 'busy' }

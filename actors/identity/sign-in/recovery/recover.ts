@@ -23,7 +23,7 @@ const LIFETIME_MS = 60 * 60_000
 /** Expiry of the notices in the mail queue. */
 const NOTICE_EXPIRY_MS = 3 * 86_400_000
 
-export type RecoveryTools = {
+type RecoveryTools = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
@@ -32,13 +32,13 @@ export type RecoveryTools = {
   readonly issuer: string
 }
 
-export type RecoveryWish = {
+type RecoveryWish = {
   readonly email: string
   /** ID or slug of the tenant where the link is opened. Undefined: the first one that the account owns. */
   readonly tenant: string | undefined
 }
 
-export type RecoveryIssued = {
+type RecoveryIssued = {
   readonly tag: 'issued'
   /** Shown once, stored as its SHA-256. */
   readonly url: string

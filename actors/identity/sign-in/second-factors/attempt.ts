@@ -18,7 +18,7 @@ import { SESSION_TOKEN_BYTES } from '../sessions/open-session.js'
 const BUSY = { tag: 'busy' } as const
 
 /** What a factor proves. */
-export type Proof = {
+type Proof = {
   readonly level: 1 | 2 | 3
   /** RFC 8176. */
   readonly amr: readonly string[]

@@ -30,9 +30,9 @@ const DAY_MS = 86_400_000
 const IPV4_BITS = 24
 const IPV6_BITS = 48
 
-export type RiskReason = 'new_device' | 'new_network' | 'failures'
+type RiskReason = 'new_device' | 'new_network' | 'failures'
 
-export type Risk = {
+type Risk = {
   readonly reasons: readonly RiskReason[]
   /** A code by mail can confirm the sign-in. */
   readonly isConfirmable: boolean
@@ -76,7 +76,7 @@ export interface AdaptiveMfa {
 
 const NO_RISK: Risk = { reasons: [], isConfirmable: false }
 
-export type AdaptiveMfaNeeds = {
+type AdaptiveMfaNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -22,13 +22,13 @@ import { base32, otpauthUri, TOTP_SECRET_BYTES } from './totp.js'
 /** How long the offered secret stays the same when the page is unsealed again. */
 const OFFER_MS = 15 * 60_000
 
-export type OfferedSecret = {
+type OfferedSecret = {
   readonly id: string
   readonly bytes: Uint8Array
   readonly email: string
 }
 
-export type OfferNeeds = {
+type OfferNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -39,7 +39,7 @@ const SEEN_EVERY_MS = 60_000
 /** For short idle timeouts: a session may go unrecorded for at most this fraction of its timeout. */
 const UNRECORDED_FRACTION = 1 / 20
 
-export type BrowserSessionsNeeds = {
+type BrowserSessionsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

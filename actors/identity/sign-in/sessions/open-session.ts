@@ -15,7 +15,7 @@ import type { Visitor } from '../protocol.js'
 
 export const SESSION_TOKEN_BYTES = 32
 
-export type OpenSession = {
+type OpenSession = {
   readonly tenantId: string
   readonly tenantSettings: Readonly<Record<string, unknown>>
   readonly accountId: string
@@ -31,7 +31,7 @@ export type OpenSession = {
   readonly leavesOtherTenants?: boolean | undefined
 }
 
-export type Elsewhere = {
+type Elsewhere = {
   readonly provider: string
   readonly level: 1 | 2
   readonly authTime: Date

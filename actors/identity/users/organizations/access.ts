@@ -35,7 +35,7 @@ const OFF = { tag: 'organizations_off' } as const
 export const OWNERS = ['owner'] as const
 export const ADMINS = ['owner', 'admin'] as const
 
-export type AccessRefused = NotOperator | UnknownOrganization | RoleTooLow
+type AccessRefused = NotOperator | UnknownOrganization | RoleTooLow
 
 export function isOperatorOfDeployment({ principal }: Caller): boolean {
   return principal.scopes.includes(DEPLOYMENT_SCOPE)

@@ -20,7 +20,7 @@ const INVITE_TOKEN_BYTES = 32
 /** Lifetime of an operator invite. */
 const INVITE_LIFETIME_MS = 7 * 24 * 60 * 60_000
 
-export type FirstOperator = {
+type FirstOperator = {
   readonly organizationId: string
   readonly organizationSlug: string
   readonly tenantId: string
@@ -30,7 +30,7 @@ export type FirstOperator = {
   readonly expiresAt: Date
 }
 
-export type FirstPersonOfControlPlane = Pick<FirstOperator, 'inviteToken' | 'expiresAt'>
+type FirstPersonOfControlPlane = Pick<FirstOperator, 'inviteToken' | 'expiresAt'>
 
 /**
  * Creates an invite to the control plane: the user who accepts it administers the deployment. Needs a transaction that

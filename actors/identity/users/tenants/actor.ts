@@ -18,7 +18,7 @@ import { tenantSettings } from './tenant-settings.js'
 
 const UNKNOWN = { tag: 'unknown_tenant' } as const
 
-export type TenantsNeeds = {
+type TenantsNeeds = {
   database: Database
   clock: Clock
   random: Random

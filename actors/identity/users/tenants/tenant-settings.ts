@@ -34,7 +34,7 @@ const CLIENT_ID_METADATA: ClientIdMetadataPolicy = {
 }
 const NO_ENVIRONMENT = { tag: 'no_environment' } as const
 
-export type TenantSettingsNeeds = {
+type TenantSettingsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -21,7 +21,7 @@ import { registerClient, type RegistrationNeeds } from './register.js'
 const FETCHING_MAX = 64
 const FETCHING_PER_TENANT_MAX = 2
 
-export type ClientRegistrationNeeds = Omit<RegistrationNeeds, 'documentsOf'> & FairDocumentsNeeds
+type ClientRegistrationNeeds = Omit<RegistrationNeeds, 'documentsOf'> & FairDocumentsNeeds
 
 export const clientRegistrationActor = defineActor<
   ClientRegistrationProtocol,

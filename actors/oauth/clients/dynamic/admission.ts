@@ -32,7 +32,7 @@ export type AdmissionNeeds = {
 }
 
 /** The tenant and the limits of a new client. */
-export type Admission = {
+type Admission = {
   readonly tag: 'admitted'
   readonly tenantId: string
   readonly tenantSlug: string

@@ -13,7 +13,7 @@ import { recordAudit } from '../../../platform/record-audit.js'
 import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { observedClients, type ObservedClientsProtocol } from './protocol.js'
 
-export type ObservedClientsNeeds = {
+type ObservedClientsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

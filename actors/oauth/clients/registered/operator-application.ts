@@ -12,9 +12,9 @@ import { findControlPlane } from '../../../../storage/identity/tenants.js'
 import { OPERATOR_APPLICATION_SCOPES } from '../../../domain/scopes.js'
 import { powersOf } from './audit.js'
 
-export type OperatorApplication = { readonly name: string; readonly scopes: readonly string[] }
+type OperatorApplication = { readonly name: string; readonly scopes: readonly string[] }
 
-export type OperatorApplicationMade =
+type OperatorApplicationMade =
   | {
       readonly tag: 'made'
       readonly clientId: string

@@ -42,7 +42,7 @@ export function areOwnScopes({ scopes = [] }: Pick<ApplicationDraft, 'scopes'>):
 }
 
 /** How a client authenticates: the two members, made consistent. */
-export type ClientKind = {
+type ClientKind = {
   readonly clientType: ClientType
   readonly tokenEndpointAuthMethod: TokenEndpointAuthMethod
   /** The secret is taken in the place of the method only: its creator named it, or changed to it. */

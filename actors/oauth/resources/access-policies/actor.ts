@@ -23,7 +23,7 @@ import { type AccessPoliciesProtocol, accessPolicies, type PolicyRefused } from 
 import { denials } from '../../../domain/oauth/access-policies.js'
 import type { AccessControlSettings } from './settings.js'
 
-export type AccessPoliciesActorNeeds = {
+type AccessPoliciesActorNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

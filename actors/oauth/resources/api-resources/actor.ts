@@ -15,7 +15,7 @@ import { draftFault } from './rules.js'
 
 const RESOURCES_MAX = 500
 
-export type ApiResourcesNeeds = {
+type ApiResourcesNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -15,7 +15,7 @@ const TAG_BYTES = 16
 const DENIED = 'denied'
 
 /** The browser that decides: its session cookie, and the handle of the request. */
-export type Answering = { readonly handle: string; readonly sessionToken: string }
+type Answering = { readonly handle: string; readonly sessionToken: string }
 
 const keyOf = ({ handle, sessionToken }: Answering): Uint8Array =>
   new Uint8Array(hkdfSync('sha256', sessionToken, handle, 'authorization answer', 32))
@@ -46,7 +46,7 @@ function openAnswer(by: Answering, sealed: Uint8Array): string | null | undefine
   }
 }
 
-export type AnsweredRow = { readonly answer: Uint8Array | null; readonly consumedAt: Date | null }
+type AnsweredRow = { readonly answer: Uint8Array | null; readonly consumedAt: Date | null }
 
 /**
  * What this browser decided before. `again`: the same redirect is due, with the code or a denial. `done`: the code was

@@ -8,7 +8,7 @@ import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import type { AccountsShown, ChooseAccount } from './protocol.js'
 
 /** The account that the user may continue with, or whether a choice is needed at all. */
-export type AccountChoice =
+type AccountChoice =
   /** The request does not ask for a choice, or the user has chosen. */
   | { readonly tag: 'made' }
   /** The browser has an account that fits the request. */

@@ -16,7 +16,7 @@ type Needs = {
   readonly issuer: string
 }
 
-export type OfferedTo =
+type OfferedTo =
   | { readonly offerId: string | null }
   | { readonly fault: readonly ['invalid_request' | 'access_denied', string] }
 

@@ -6,7 +6,7 @@ import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
 import { ID_TOKEN_TYPE } from '../issue/id-token.js'
 import { decodeJwt, hasType, verifySignature } from '../../../platform/jose/jwt.js'
 
-export type IdTokenHint = {
+type IdTokenHint = {
   readonly subject: string
   readonly clientId: string
   readonly sessionId: string

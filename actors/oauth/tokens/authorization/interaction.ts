@@ -51,7 +51,7 @@ import type { Allowed, InteractionNeeds, PendingRequest } from './pending-reques
 /** Time to sign in and consent: the hour of a sign-in and a margin. */
 const REQUEST_MS = 75 * 60_000
 const HANDLE_BYTES = 32
-export const RESUME_PATH = '/oauth/authorize/resume'
+const RESUME_PATH = '/oauth/authorize/resume'
 
 export type Outcome = Answered | AccountsShown | Interaction | ConsentAsked | Refused
 
@@ -223,7 +223,7 @@ async function signedInOther(
 }
 
 /** `max_age` and `prompt=login` as a time: the user must have signed in at or after it. */
-export function demandOf({
+function demandOf({
   request: { level, maxAgeSecs, prompt },
   requestedAt,
 }: Pick<PendingRequest, 'request' | 'requestedAt'>): SessionDemand {

@@ -1,7 +1,7 @@
 /** Redirect locations of authorization responses (RFC 6749 section 4.1.2, RFC 9207). */
 import type { ReturnedError } from './protocol.js'
 
-export type Answer = {
+type Answer = {
   readonly redirectUri: string
   readonly state: string | null
   readonly issuer: string

@@ -15,7 +15,7 @@ import { readIdTokenHint } from './id-token-hint.js'
 import { withParameters } from './locations.js'
 import type { EndSessionRequest, Refused, SessionEnded } from './protocol.js'
 
-export type LogoutNeeds = {
+type LogoutNeeds = {
   readonly database: Database
   readonly keys: ActorRef<SigningKeysProtocol>
   readonly sessions: ActorRef<BrowserSessionsProtocol>

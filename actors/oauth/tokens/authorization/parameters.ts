@@ -65,7 +65,7 @@ export function readLevel(acrValues: string | null): AssuranceLevel {
   return named.length === 0 ? 1 : (Math.min(...named) as AssuranceLevel)
 }
 
-export type ReadClaims = {
+type ReadClaims = {
   readonly claims: RequestedClaims | null
   readonly sub: string | null
   /**

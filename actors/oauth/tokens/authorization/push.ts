@@ -30,7 +30,7 @@ import { type Pushed, type PushRefused, REQUEST_URI_PREFIX } from './protocol.js
 /** 43 characters in base64url. */
 const HANDLE_BYTES = 32
 
-export type PushNeeds = {
+type PushNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>

@@ -23,7 +23,7 @@ import type {
 
 const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
-export type UserinfoNeeds = {
+type UserinfoNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>

@@ -38,7 +38,7 @@ export type ValidatedClient = Pick<
   | 'authorizationDetailsTypes'
 >
 
-export type Validation =
+type Validation =
   | { readonly tag: 'valid'; readonly request: AuthorizationRequest }
   | { readonly tag: 'refused'; readonly error: RefusedError; readonly description: string }
   | {
@@ -49,7 +49,7 @@ export type Validation =
       readonly state: string | null
     }
 
-export type RequestToValidate = {
+type RequestToValidate = {
   readonly form: OAuthForm
   readonly client: ValidatedClient
   /** The metadata document that identifies the client. Absent for a registered one. */

@@ -15,7 +15,7 @@ import { readClientAuthentication } from './client-authentication.js'
 import type { Client } from './clients.js'
 
 /** A request whose quota is taken. */
-export type Counted<Found> = { readonly tag: 'counted'; readonly client: Found } & Metered
+type Counted<Found> = { readonly tag: 'counted'; readonly client: Found } & Metered
 
 type Counting = {
   readonly request: Pick<TokenRequest, 'authorization' | 'address'>

@@ -90,7 +90,7 @@ function ifActive(known: Known): Known {
   return active ? known : UNKNOWN
 }
 
-export type ClientsNeeds = {
+type ClientsNeeds = {
   readonly database: Database
   readonly coordination: Pick<Coordination, 'once'>
   readonly clock: Clock

@@ -19,7 +19,7 @@ import type { BatchedLookups } from '../issue/batched-lookups.js'
 
 const NAME = 'Console'
 
-export type ConsoleClientNeeds = {
+type ConsoleClientNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -33,7 +33,7 @@ const UNAVAILABLE_SECS = 10
 /** Parameters that stand for a grant: without its grant the answer is the same for every client. */
 const GRANT_PARAMETERS = ['code', 'refresh_token', 'device_code', 'auth_req_id'] as const
 
-export type MetadataClientNeeds = TenantOfRequestNeeds & {
+type MetadataClientNeeds = TenantOfRequestNeeds & {
   readonly database: Database
   readonly metadataClients: MetadataClients
   readonly lookups: BatchedLookups

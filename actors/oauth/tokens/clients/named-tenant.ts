@@ -4,7 +4,7 @@ import type { TenantId } from '../../../domain/ids.js'
 import { namesOtherTenant, type TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import type { OAuthForm } from '../form.js'
 
-export type NamedTenant = 'theirs' | 'conflicting' | 'another'
+type NamedTenant = 'theirs' | 'conflicting' | 'another'
 
 export const CONFLICTING_TENANT = 'tenant_id and tenant_slug exclude each other'
 export const ANOTHER_TENANT = 'the application does not belong to this tenant'

@@ -24,7 +24,7 @@ import {
 import { backchannelMetrics } from './metrics.js'
 import { backchannel, type BackchannelProtocol } from './protocol.js'
 
-export type BackchannelNeeds = Omit<DeviceNeeds & CibaNeeds & InboxNeeds, 'metrics'> & {
+type BackchannelNeeds = Omit<DeviceNeeds & CibaNeeds & InboxNeeds, 'metrics'> & {
   readonly registry: Registry
 }
 

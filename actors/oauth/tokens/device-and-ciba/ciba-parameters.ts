@@ -15,7 +15,7 @@ const HINTS = ['login_hint', 'login_hint_token', 'id_token_hint'] as const
 
 export type Hint = { readonly kind: (typeof HINTS)[number]; readonly value: string }
 
-export type CibaRequest = {
+type CibaRequest = {
   readonly tag: 'read'
   readonly hint: Hint
   readonly bindingMessage: string | null

@@ -62,7 +62,7 @@ const AUDITED: Record<BackchannelKind, { approved: AuditOnlyType; denied: AuditO
   ciba: { approved: 'auth.ciba.approved', denied: 'auth.ciba.denied' },
 }
 
-export type Decision = {
+type Decision = {
   readonly kind: BackchannelKind
   readonly request: PendingBackchannelRequest
   readonly client: AuthorizingClientRow

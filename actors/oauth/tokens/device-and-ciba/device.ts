@@ -41,7 +41,7 @@ const DEVICE_CODE_BYTES = 32
 /** With a million pending codes, one try in 25,000 collides. */
 const USER_CODE_TRIES = 5
 const TYPED_LENGTH_SHOWN = 64
-export const DEVICE_PAGE = '/oauth/device/verify'
+const DEVICE_PAGE = '/oauth/device/verify'
 
 export type DeviceNeeds = ClientRequestNeeds &
   DecisionNeeds & {

@@ -16,7 +16,7 @@ import type { CibaRefused } from './protocol.js'
 import { soughtEmail } from '../../../domain/email.js'
 
 /** An explicit type prevents confusion with other JWTs of the application (RFC 8725 section 3.11). */
-export const HINT_TOKEN_TYPE = 'login-hint+jwt'
+const HINT_TOKEN_TYPE = 'login-hint+jwt'
 const EMAIL_CHARACTERS_MAX = 320
 
 export type HintNeeds = {
@@ -29,7 +29,7 @@ export type HintNeeds = {
 }
 
 /** `sub` is null if the tenant has no such user. */
-export type HintedSubject = { readonly tag: 'subject'; readonly sub: string | null }
+type HintedSubject = { readonly tag: 'subject'; readonly sub: string | null }
 
 type Named = { readonly email: string } | { readonly sub: string }
 

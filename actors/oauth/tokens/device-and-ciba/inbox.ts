@@ -42,7 +42,7 @@ import type {
 
 /** Longest list: a user never has so many genuine requests. */
 const SHOWN_MAX = 50
-export const INBOX_PAGE = '/auth/requests'
+const INBOX_PAGE = '/auth/requests'
 
 export type InboxNeeds = DecisionNeeds & {
   readonly sessions: ActorRef<BrowserSessionsProtocol>

@@ -3,7 +3,7 @@ import type { Registry } from 'prom-client'
 import { counter } from '../../../platform/metrics.js'
 import type { BackchannelKind } from '../../../../storage/oauth/backchannel-requests.js'
 
-export type BackchannelOutcome =
+type BackchannelOutcome =
   | 'started'
   | 'approved'
   | 'denied'

@@ -33,7 +33,7 @@ import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 /** RFC 7636 section 4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 
-export type CodeNeeds = PersonTokensNeeds & {
+type CodeNeeds = PersonTokensNeeds & {
   readonly commits: GroupCommit
   readonly lookups: BatchedLookups
   readonly resources: ResourceLookup

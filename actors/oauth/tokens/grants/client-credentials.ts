@@ -31,7 +31,7 @@ import type { PreparedGrantsCache } from '../issue/prepared-grants-cache.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { SignedAccess, TokenSigner } from '../issue/token-signer.js'
 
-export type ClientCredentialsNeeds = {
+type ClientCredentialsNeeds = {
   readonly database: Database
   readonly commits: GroupCommit
   readonly resources: ResourceLookup
@@ -260,7 +260,7 @@ type DefaultedScopes = Pick<ClientRow, 'scopes' | 'defaultScopes'>
  * application's `default_scopes`. Without these, all of its scopes except `*:manage`, `vault:*` and
  * the user scopes, so that a token gets such a power only on request.
  */
-export function defaultScopesOf({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
+function defaultScopesOf({ scopes, defaultScopes }: DefaultedScopes): readonly string[] {
   // The application may have lost a scope since: its defaults do not restore it.
   if (defaultScopes !== null) return defaultScopes.filter((scope) => scopes.includes(scope))
   return scopes.filter(

@@ -24,7 +24,7 @@ import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 
-export type DelegatedNeeds = {
+type DelegatedNeeds = {
   readonly database: Database
   readonly commits: GroupCommit
   readonly signer: TokenSigner
@@ -36,7 +36,7 @@ export type DelegatedNeeds = {
 }
 
 /** The claims of a delegated token: the user, how they authenticated, and the agent that acts. */
-export function delegatedGrant(
+function delegatedGrant(
   d: DelegationRow,
   { scopes, audience, jkt }: Pick<AccessGrant, 'scopes' | 'audience' | 'jkt'>,
 ): AccessGrant {

@@ -43,7 +43,7 @@ const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: strin
   'urn:openid:params:grant-type:ciba': { kind: 'ciba', parameter: 'auth_req_id' },
 }
 
-export type BackchannelNeeds = PersonTokensNeeds & {
+type BackchannelNeeds = PersonTokensNeeds & {
   readonly commits: GroupCommit
   readonly resources: ResourceLookup
   readonly metrics: TokenMetrics
@@ -100,10 +100,10 @@ export async function grantBackchannel(
   }
 }
 
-export type PollVerdict = 'unknown' | 'pending' | 'slow_down' | 'denied' | 'expired' | 'approved'
+type PollVerdict = 'unknown' | 'pending' | 'slow_down' | 'denied' | 'expired' | 'approved'
 
 /** Decides the outcome of a poll from its row. Pure: time is a value. */
-export function judgePoll(
+function judgePoll(
   row: Pick<PolledRequest, 'status' | 'expiresAt' | 'tooFast' | 'standing'>,
   now: Date,
 ): PollVerdict {

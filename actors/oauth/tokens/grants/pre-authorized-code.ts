@@ -32,7 +32,7 @@ const CODE_CHARACTERS_MAX = 128
 const TX_CODE_CHARACTERS_MAX = 64
 const DETAILS_CHARACTERS_MAX = 8192
 
-export type PreAuthorizedNeeds = {
+type PreAuthorizedNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

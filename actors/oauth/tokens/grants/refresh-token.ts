@@ -48,7 +48,7 @@ const GRACE_MS = 10_000
 const REUSED = 'the refresh token was used before: its family is revoked'
 const NOT_THEIRS = 'the refresh token is unknown or belongs to another client'
 
-export type RefreshNeeds = PersonTokensNeeds & {
+type RefreshNeeds = PersonTokensNeeds & {
   readonly commits: GroupCommit
   readonly lookups: BatchedLookups
   readonly resources: ResourceLookup
@@ -109,7 +109,7 @@ export async function grantRefresh(
   }
 }
 
-export type RefreshVerdict = 'live' | 'repeated' | 'replayed' | 'wrong_key' | 'refused'
+type RefreshVerdict = 'live' | 'repeated' | 'replayed' | 'wrong_key' | 'refused'
 
 /** Decides the outcome for a refresh token from its row. Pure: time is a value. */
 export function judgeRefresh(

@@ -21,7 +21,7 @@ export type Exchanger =
     }
   | { readonly kind: 'agent'; readonly id: string }
 
-export type ExchangeRequest = {
+type ExchangeRequest = {
   readonly subject: ReadToken
   readonly exchanger: Exchanger
   /** The agent of the actor token, or null without one. */
@@ -30,7 +30,7 @@ export type ExchangeRequest = {
   readonly mayAct: string | null
 }
 
-export type ExchangeVerdict =
+type ExchangeVerdict =
   /** Same actors: the subject itself or the agent that acts already. */
   | { readonly tag: 'kept' }
   /** The named agent takes over from the agent that named it. */

@@ -54,7 +54,7 @@ import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
 
-export type ExchangeNeeds = {
+type ExchangeNeeds = {
   readonly database: Database
   readonly verifier: AccessTokenVerifier
   readonly commits: GroupCommit

@@ -14,7 +14,7 @@ export const VAULT_SECRET_URN = 'urn:svc:params:oauth:token-type:vault-secret'
 const CREDENTIAL_URN = 'urn:svc:vault:credential:'
 const USE_SCOPE = 'vault:read'
 
-export type VaultTarget = {
+type VaultTarget = {
   readonly tag: 'vault_target'
   readonly credentialId: string
   readonly kind: ExportKind

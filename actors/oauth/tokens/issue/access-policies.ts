@@ -41,7 +41,7 @@ export interface AccessPolicies {
   invalidate(ids: readonly string[] | 'all'): void
 }
 
-export type RecordedDenial = {
+type RecordedDenial = {
   readonly tenantId: string
   readonly question: AccessQuestion
   readonly verdict: PolicyVerdict
@@ -50,7 +50,7 @@ export type RecordedDenial = {
   readonly requestId: string | undefined
 }
 
-export type AccessPoliciesNeeds = {
+type AccessPoliciesNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -44,7 +44,7 @@ export type AccessGrant = {
 }
 
 /** The values that differ between the tokens of one grant. */
-export type Issue = {
+type Issue = {
   readonly tokenId: string
   readonly nowSecs: number
   readonly lifetimeSecs: number
@@ -52,7 +52,7 @@ export type Issue = {
   readonly status?: { readonly idx: number; readonly uri: string } | null | undefined
 }
 
-export type AccessClaims = Readonly<Record<string, unknown>>
+type AccessClaims = Readonly<Record<string, unknown>>
 
 /** The claims that all tokens of a grant share, as JSON. JSON omits the undefined ones. */
 export function grantClaims(grant: AccessGrant, issuer: string): string {

@@ -7,9 +7,7 @@ import type { OAuthForm } from '../form.js'
 
 const RESOURCES_MAX = 10
 
-export type RequestedAudience =
-  | { readonly requested: readonly string[] }
-  | { readonly fault: string }
+type RequestedAudience = { readonly requested: readonly string[] } | { readonly fault: string }
 
 /** The audiences that `audience` and `resource` request. If both are sent, they must be equal. */
 export function readRequestedAudience(form: OAuthForm): RequestedAudience {

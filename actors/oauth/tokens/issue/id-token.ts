@@ -4,7 +4,7 @@ import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 
 export const ID_TOKEN_TYPE = 'JWT'
 
-export type IdTokenFacts = {
+type IdTokenFacts = {
   readonly issuer: string
   readonly subject: string
   readonly tenantId: string
@@ -45,7 +45,7 @@ export function idTokenClaims(facts: IdTokenFacts): Readonly<Record<string, unkn
 }
 
 /** `at_hash`: left half of the SHA-256 (ES256) or SHA-512 (EdDSA) hash (OpenID Connect Core section 3.1.3.6). */
-export function accessTokenLeftHash(accessToken: string, algorithm: SigningAlgorithm): string {
+function accessTokenLeftHash(accessToken: string, algorithm: SigningAlgorithm): string {
   const digest = hash(algorithm === 'ES256' ? 'sha256' : 'sha512', accessToken, 'buffer')
   return digest.subarray(0, digest.length / 2).toString('base64url')
 }

@@ -94,7 +94,7 @@ function issued(
   }
 }
 
-export type Ended = {
+type Ended = {
   readonly tenantId: string
   readonly resource: { readonly type: 'token' | 'refresh_family'; readonly id: string }
   readonly clientId: string
@@ -122,7 +122,7 @@ export function revokedEvent(
   }
 }
 
-export type Reuse = {
+type Reuse = {
   readonly tenantId: string
   readonly familyId: string
   readonly sessionId: string

@@ -6,7 +6,7 @@ import type { ClientRow } from '../../../../storage/oauth/applications.js'
 import { type AccessGrant, grantClaims } from './access-token.js'
 import { IssuedForm } from './issued-event.js'
 
-export type PreparedGrant = {
+type PreparedGrant = {
   readonly grant: AccessGrant
   /** The shared claims, from `grantClaims`. */
   readonly claims: string

@@ -37,7 +37,7 @@ export interface TokenSigner {
   ): Promise<string>
 }
 
-export type TokenSignerNeeds = {
+type TokenSignerNeeds = {
   readonly keys: ActorRef<SigningKeysProtocol>
   readonly clock: Clock
   readonly random: Random

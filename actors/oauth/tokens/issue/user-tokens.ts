@@ -17,7 +17,7 @@ import type { JwtSettings } from '../settings.js'
 import type { SignedAccess, TokenSigner } from './token-signer.js'
 
 /** What a user granted to an application, from the row of its code or refresh family. */
-export type PersonGrant = {
+type PersonGrant = {
   readonly tenantId: string
   readonly grantId: string
   readonly clientId: string

@@ -27,7 +27,7 @@ const AHEAD_SECS_MAX = 10
  */
 const ISSUED_AHEAD_SECS_MAX = CLOCK_STEP_SECS_MAX + AHEAD_SECS_MAX
 
-export type TokenState =
+type TokenState =
   | { readonly state: 'active' | 'expired' | 'revoked'; readonly token: ReadToken }
   | { readonly state: 'invalid' }
 
@@ -43,7 +43,7 @@ export interface AccessTokenVerifier {
   ): Promise<Authenticated | Unauthenticated>
 }
 
-export type AccessTokenVerifierNeeds = {
+type AccessTokenVerifierNeeds = {
   /** Null where API keys are off. */
   readonly apiKeys?: ApiKeyVerifier | null | undefined
   readonly keys: ActorRef<SigningKeysProtocol>

@@ -31,7 +31,7 @@ export interface ApiKeyVerifier {
   invalidate(ids: readonly string[] | 'all'): void
 }
 
-export type ApiKeyVerifierNeeds = {
+type ApiKeyVerifierNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly issuer: string

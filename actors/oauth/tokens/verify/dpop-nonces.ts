@@ -20,7 +20,7 @@ export interface DpopNonces {
   isFresh(nonce: string): Promise<boolean>
 }
 
-export type DpopNoncesNeeds = {
+type DpopNoncesNeeds = {
   readonly clock: Clock
   readonly sealer: Sealer
 }

@@ -8,7 +8,7 @@ import type { OAuthReason } from '../../../domain/oauth-reasons.js'
 import type { KeyProven, ProofRefused } from '../protocol.js'
 import type { DpopSettings } from '../settings.js'
 
-export type DpopProofWithToken = {
+type DpopProofWithToken = {
   readonly proof: string
   readonly httpMethod: string
   readonly httpUrl: string
@@ -24,7 +24,7 @@ export interface DpopVerifier {
   missing(description: string, reason?: OAuthReason): Promise<ProofRefused>
 }
 
-export type DpopVerifierNeeds = {
+type DpopVerifierNeeds = {
   readonly clock: Clock
   readonly coordination: Pick<Coordination, 'once'>
   readonly nonces: DpopNonces

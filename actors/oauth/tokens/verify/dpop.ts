@@ -14,7 +14,7 @@ const ID_LENGTH_MAX = 256
 /** Tolerance for a client clock that runs ahead: `iat` may be this far in the future. */
 const AHEAD_SECS_MAX = 60
 
-export type ProofClaims = {
+type ProofClaims = {
   readonly jkt: string
   readonly id: string
   readonly issuedAtSecs: number

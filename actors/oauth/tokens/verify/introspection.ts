@@ -24,7 +24,7 @@ export type Inspector = {
   readonly clientId: string | null
 }
 
-export type IntrospectionNeeds = {
+type IntrospectionNeeds = {
   readonly database: Database
   readonly verifier: AccessTokenVerifier
   /** Null where API keys are off. */

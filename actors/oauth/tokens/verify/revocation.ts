@@ -24,7 +24,7 @@ import { refuse } from '../refusals.js'
 const ACCESS_TOKEN_FORM = /\./
 const DONE: Revoked = { tag: 'revoked' }
 
-export type RevocationNeeds = {
+type RevocationNeeds = {
   readonly database: Database
   readonly verifier: AccessTokenVerifier
   readonly clock: Clock

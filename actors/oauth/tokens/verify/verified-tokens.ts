@@ -24,7 +24,7 @@ export type VerifiedToken = {
   readonly ids: readonly string[]
 }
 
-export type VerifiedTokens = (
+type VerifiedTokens = (
   token: string,
   context: MessageContext,
 ) => VerifiedToken | null | Promise<VerifiedToken | null>

@@ -67,7 +67,7 @@ const IDLE_CHECK_MS = 1_000
 /** Call ends kept while the database is unavailable. Beyond it the oldest is dropped and logged. */
 const CALL_ENDS_MAX = 20_000
 
-export type CallEnd = {
+type CallEnd = {
   readonly facts: CallFacts
   readonly report: RelayReport
   /** Bytes taken from the budget and not used. */
@@ -89,7 +89,7 @@ export interface Admission {
   flushed(): Promise<void>
 }
 
-export type AdmissionNeeds = {
+type AdmissionNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

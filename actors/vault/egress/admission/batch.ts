@@ -97,7 +97,7 @@ export type Decided = {
   readonly retired: readonly Block[]
 }
 
-export type BatchNeeds = {
+type BatchNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random

@@ -11,7 +11,7 @@ export const HELD_MAX: Holding = { requests: 512, bytes: 16 * 1024 * 1024 }
 /** The limits that a block holds a part of. */
 export type BlockLimits = { readonly hasRequests: boolean; readonly hasBytes: boolean }
 
-export type BlockNeeds = {
+type BlockNeeds = {
   readonly id: string
   readonly credentialId: string
   readonly authority: AuthorityRef

@@ -7,7 +7,7 @@
 import { PORTION_BYTES_MIN, PORTION_PART } from '../../../../storage/vault/egress-authorities.js'
 
 /** Takes `bytesMin` to `bytesMax` bytes from the stored budget; 0 when fewer than `bytesMin` are left. */
-export type Refill = (bytesMin: number, bytesMax: number) => Promise<number>
+type Refill = (bytesMin: number, bytesMax: number) => Promise<number>
 
 /** The largest portion. */
 export const PORTION_BYTES = 1024 * 1024

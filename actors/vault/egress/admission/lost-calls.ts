@@ -16,7 +16,7 @@ import { callLost, callsUnknown } from './events.js'
 const ANNOUNCE_EVERY_MS = 60_000
 const RETRY_MS = 1_000
 
-export type LostCallNeeds = {
+type LostCallNeeds = {
   readonly database: Pick<Database, 'system'>
   readonly clock: Clock
 }
@@ -84,7 +84,7 @@ export async function recordUnknownCalls(
   }
 }
 
-export type CallLimitNeeds = {
+type CallLimitNeeds = {
   readonly database: Pick<Database, 'system'>
   readonly hopTimeoutMs: number
   readonly log: Logger

@@ -16,7 +16,7 @@ import type { Relay } from '../relay/relay.js'
 /** Polling interval; a revocation applies within this plus one query. */
 const POLL_EVERY_MS = 400
 
-export type WatchedRelay = {
+type WatchedRelay = {
   readonly relay: Relay
   readonly principal: Principal
   readonly authority: AuthorityRef
@@ -28,7 +28,7 @@ export interface RevocationWatch {
   stop(): void
 }
 
-export type RevocationWatchNeeds = {
+type RevocationWatchNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly log: Logger

@@ -19,7 +19,7 @@ export type Refusal = Extract<
   ProxyOutcome,
   { tag: 'invalid' | 'denied' | 'unknown_credential' | 'budget_exceeded' }
 >
-export type Verdict =
+type Verdict =
   /** In order of preference. */
   { readonly tag: 'allowed'; readonly authorities: readonly AuthorityRow[] } | Refusal
 
@@ -138,7 +138,7 @@ const AMBIGUOUS_ESCAPE = /%(?:2f|5c|25)/i
  * The decoded path as the upstream reads it; null when two servers could read it differently. The URL
  * parser has resolved plain dot segments; this function rejects escaped ones.
  */
-export function decodedPath({ pathname }: URL): string | null {
+function decodedPath({ pathname }: URL): string | null {
   if (AMBIGUOUS_ESCAPE.test(pathname)) return null
   let path: string
   try {

@@ -13,7 +13,7 @@ import type { Principal } from '../../../domain/principal.js'
 /** Concurrent calls of all tenants. */
 export const CALLS_MAX = 2_048
 
-export interface EgressShares {
+interface EgressShares {
   /** Concurrent calls. Keys: `keysOf`. */
   readonly calls: FairShare
   /** Memory of buffered responses, JSON requests and redaction tables, in bytes. Key: the tenant. */

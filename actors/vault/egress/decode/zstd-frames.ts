@@ -4,7 +4,7 @@
  */
 
 /** RFC 9659 section 3: the window size that a decoder of this content coding supports. */
-export const WINDOW_BYTES_MAX = 8 * 1024 * 1024
+const WINDOW_BYTES_MAX = 8 * 1024 * 1024
 /** RFC 8878 section 3.1.1.2.4. */
 const BLOCK_BYTES_MAX = 128 * 1024
 const MAGIC = 0xfd2fb528
@@ -13,7 +13,7 @@ const SKIPPABLE_HEADER_BYTES = 8
 const BLOCK_HEADER_BYTES = 3
 const CHECKSUM_BYTES = 4
 
-export type ZstdPiece =
+type ZstdPiece =
   | { readonly tag: 'header'; readonly bytes: Buffer }
   /** The last block of a frame includes the checksum of the frame. */
   | { readonly tag: 'block'; readonly bytes: Buffer; readonly isLast: boolean }

@@ -45,7 +45,7 @@ export function withQuery(path: string, parameter: string): string {
 }
 
 /** Percent-encodes everything but unreserved characters (RFC 3986 section 2.3). */
-export function escaped(text: string): string {
+function escaped(text: string): string {
   return encodeURIComponent(text).replaceAll(
     /[!'()*]/g,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,

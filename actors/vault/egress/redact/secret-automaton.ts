@@ -27,7 +27,7 @@ const BUILT = 0x800
 /** State of the automaton: a table row, or the complement of a node below the table. 0 is the start. */
 export type Place = number
 
-export interface Occurrences {
+interface Occurrences {
   /** Records an occurrence, or several overlapping ones, in the order of their ends. */
   add(from: number, to: number): void
 }

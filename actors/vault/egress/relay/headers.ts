@@ -64,7 +64,7 @@ const UPSTREAM_REQUEST_ID = 'x-svc-upstream-request-id'
 /** The size that the answer to a HEAD request announces. It differs from the size of the answer to the caller. */
 const UPSTREAM_LENGTH = 'x-svc-upstream-content-length'
 
-export type SanitizedHeaders =
+type SanitizedHeaders =
   | { readonly tag: 'headers'; readonly headers: readonly HeaderPair[] }
   | RefusedHeader
 

@@ -5,7 +5,7 @@
 import { type ByteSource, ByteStream, StreamAborted } from '../../../../runtime/kernel/stream.js'
 
 /** The failure of a held response that the client does not read in time. */
-export const UNREAD = 'hop_timeout'
+const UNREAD = 'hop_timeout'
 
 /**
  * The response as a stream. The end of a cross-thread stream means that the last window was sent, not

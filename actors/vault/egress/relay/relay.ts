@@ -66,7 +66,7 @@ export interface Relay {
   giveUp(): void
 }
 
-export type RelayEvents = {
+type RelayEvents = {
   /** Called once: the response headers have arrived, or the relay has failed before them. */
   readonly onStart: (start: RelayStart) => void
   /** Called once, as the last event; possibly during the call of `relay`, before `onStart`. */

@@ -13,7 +13,7 @@ import type { ByteBudget } from '../admission/byte-budget.js'
 import type { Redactor } from '../redact/redaction.js'
 import type { UsageReader } from './usage.js'
 
-export type DeliveryStages = {
+type DeliveryStages = {
   readonly responseBuffer: ResponseBuffer
   readonly decoder: Transform | null
   readonly byteBudget: ByteBudget | null

@@ -9,7 +9,7 @@ const KEY = Buffer.from('"usage"')
 const OBJECT_BYTES_MAX = 8 * 1024
 const COUNTED = /json|event-stream/i
 
-export type TokenCounts = { readonly input: number | null; readonly output: number | null }
+type TokenCounts = { readonly input: number | null; readonly output: number | null }
 export const NO_TOKENS: TokenCounts = { input: null, output: null }
 
 export interface UsageReader {

@@ -387,7 +387,7 @@ class BadProvider extends Error {
 const CAUSES_MAX = 5
 
 /** The cause of a failure, without any text of the provider's response. */
-export function faultOf(error: unknown): UpstreamFault {
+function faultOf(error: unknown): UpstreamFault {
   if (error instanceof oidc.AuthorizationResponseError) {
     return { tag: 'fault', fault: 'denied', detail: codeOf(error.error) }
   }

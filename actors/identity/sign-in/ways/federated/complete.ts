@@ -48,7 +48,7 @@ import { admission, type Arrival, decide, evidenceOf, type Vouching, vouchingOf 
 const UNSTATED_AGE_MS = 3_600_000
 const ATTEMPTS = 3
 
-export type FederatedLogin = {
+type FederatedLogin = {
   readonly provider: Provider
   readonly claims: UpstreamClaims
   readonly flow: SignInFlowFound
@@ -56,7 +56,7 @@ export type FederatedLogin = {
   /** When the browser was sent to the provider, if re-authentication was required. */
   readonly freshSince: Date | null
 }
-export type FederatedLoginResult =
+type FederatedLoginResult =
   | { readonly tag: 'signed_in'; readonly token: string }
   | { readonly tag: 'refused'; readonly fault: FederatedLoginFault }
 

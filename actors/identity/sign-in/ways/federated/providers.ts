@@ -30,7 +30,7 @@ export type Provider = {
   /** Changes with every update of the provider. */
   readonly version: string
 }
-export type Endpoints = {
+type Endpoints = {
   readonly authorization: string
   readonly token: string
   readonly userinfo: string | null
@@ -114,7 +114,7 @@ async function tenantProvider(row: IdentityProviderRow, sealer: Sealer): Promise
 }
 
 /** Providers of the settings. They provision users only where a tenant enables it. */
-export function deploymentProviders({
+function deploymentProviders({
   social,
   generic,
 }: Pick<ProviderSettings, 'social' | 'generic'>): readonly Provider[] {

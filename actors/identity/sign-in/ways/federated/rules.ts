@@ -44,7 +44,7 @@ export function vouchingOf(
   return provider.ownsDomain && emailVerified === undefined ? 'silent' : 'none'
 }
 
-export type Decision =
+type Decision =
   | { readonly tag: 'use'; readonly accountId: string }
   | { readonly tag: 'link'; readonly accountId: string }
   | { readonly tag: 'create'; readonly email: Email }
@@ -70,7 +70,7 @@ export function decide(arrival: Arrival): Decision {
   return { tag: 'link', accountId: candidate.id }
 }
 
-export type Membership = {
+type Membership = {
   readonly accountActive: boolean
   /** The user has shown control of the account's mailbox, here or at the provider. */
   readonly addressProved: boolean

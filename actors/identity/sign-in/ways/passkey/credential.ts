@@ -38,8 +38,8 @@ const Created = z.object({
 })
 const ClientData = z.object({ challenge: Bytes.max(128) })
 
-export type Asserting = z.infer<typeof Asserted>
-export type Creating = z.infer<typeof Created>
+type Asserting = z.infer<typeof Asserted>
+type Creating = z.infer<typeof Created>
 
 /** Parses an assertion; null when invalid. */
 export const readAsserting = (text: string): Asserting | null => read(text, Asserted)

@@ -13,7 +13,7 @@ const NAME_LENGTH_MAX = 60
 const UNNAMED = 'Passkey'
 
 /** The account that registers the passkey, and its session. */
-export type Registrant = Owner & { readonly tenantId: string; readonly id: string }
+type Registrant = Owner & { readonly tenantId: string; readonly id: string }
 
 const bound = ({ tenantId, id }: Registrant, browser: string) =>
   ({ tenantId, purpose: 'registration', sessionId: id, browser }) as const

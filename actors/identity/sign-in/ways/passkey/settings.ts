@@ -41,10 +41,10 @@ export const passkeySettings = section(
   },
 )
 
-export type PasskeySettings = SettingsOf<typeof passkeySettings>
+type PasskeySettings = SettingsOf<typeof passkeySettings>
 
 /** True if browsers let pages of this host use passkeys of the domain (WebAuthn section 5.1.3). */
-export function isWithin(host: string, domain: string): boolean {
+function isWithin(host: string, domain: string): boolean {
   return host === domain || host.endsWith(`.${domain}`)
 }
 

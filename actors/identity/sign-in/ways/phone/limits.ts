@@ -9,7 +9,7 @@ import type { SmsSettings } from './settings.js'
 
 const DAY_SECS = 86_400
 
-export type TextQuotaVerdict =
+type TextQuotaVerdict =
   | { readonly tag: 'open' }
   | { readonly tag: 'locked'; readonly retryAfterSecs: number }
 

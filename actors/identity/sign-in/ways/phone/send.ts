@@ -11,7 +11,7 @@ import { addressAt, tenantHostOf } from '../../tenant-host.js'
 import { textCodeSha256, codeText, newCode } from './codes.js'
 import type { PhoneTools } from './needs.js'
 
-export type CodeOrder = {
+type CodeOrder = {
   readonly tenantId: string
   readonly purpose: CodePurpose
   /** Null: the number has no account. The same work is done, and no message is sent. */

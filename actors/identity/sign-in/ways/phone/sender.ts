@@ -19,7 +19,7 @@ const ANSWER_BYTES_MAX = 16 * 1024
 const UNDER_WAY_MAX = 256
 const WAITS_MS = [1_000, 4_000]
 
-export type TextMessage = {
+type TextMessage = {
   /** The same for every attempt. */
   readonly id: string
   readonly tenantId: string
@@ -32,7 +32,7 @@ export type TextMessage = {
 type SendResult = 'sent' | 'later' | 'never'
 
 /** The port of a provider. */
-export interface TextProvider {
+interface TextProvider {
   /** Never throws. */
   send(message: TextMessage): Promise<SendResult>
   close(): Promise<void>

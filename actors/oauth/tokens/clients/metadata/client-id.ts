@@ -12,7 +12,7 @@ export type MetadataUrls = {
   agentOf(url: string): AgentDocument | null
 }
 
-export type AgentDocument = { readonly agentId: string; readonly name: 'client' | 'jwks' }
+type AgentDocument = { readonly agentId: string; readonly name: 'client' | 'jwks' }
 
 const AGENT_PATH =
   /^\/agents\/([0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12})\/(client|jwks)\.json$/

@@ -79,7 +79,7 @@ export interface MetadataClients {
   keysAt(jwksUri: string, refresh: boolean): Promise<readonly unknown[] | null>
 }
 
-export type MetadataClientsNeeds = {
+type MetadataClientsNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
