@@ -16,7 +16,7 @@ import {
   type ProblemName,
 } from '../../response/problems.js'
 import { NO_CONTEXT } from '../../response/replies.js'
-import type { AnyRouteRequest, Route } from '../../route.js'
+import type { AnyRouteRequest, ResponseDoc, Route } from '../../route.js'
 import { type OpenapiDocument, Operations } from './operations.js'
 
 type DocumentsOptions = {
@@ -98,9 +98,25 @@ export class Documents {
         .filter((status) => !types.some((type) => type.code === code && type.status === status))
         .map((status) => ({ status, code, title: code, meaning })),
     )
-    return [...types, ...oauth]
+    return [...types, ...finerCodes(this.options.routes), ...oauth]
   }
 }
+
+/** The codes of answers that are finer than their problem type, such as `last_owner` of a conflict. */
+function finerCodes(routes: readonly Route[]): readonly object[] {
+  const found = new Map<string, object>()
+  for (const { status, problem, code } of routes.flatMap(docsOf)) {
+    if (problem === undefined || code === undefined || Object.hasOwn(OAUTH_ERRORS, code)) continue
+    const { title, meaning } = PROBLEM_TYPES[problem]
+    found.set(`${status} ${code}`, { status, code, title, meaning })
+  }
+  return [...found.values()]
+}
+
+const docsOf = ({ target }: Route): readonly ResponseDoc[] =>
+  target.via === 'gateway'
+    ? target.responses
+    : Object.values(target.replies).flatMap((rule) => rule.docs)
 
 async function rendering(
   { target }: Route,
@@ -117,15 +133,9 @@ async function rendering(
 /** The statuses with which routes answer each OAuth code. */
 function oauthStatuses(routes: readonly Route[]): ReadonlyMap<string, ReadonlySet<number>> {
   const found = new Map<string, Set<number>>()
-  for (const { target } of routes) {
-    const docs =
-      target.via === 'gateway'
-        ? target.responses
-        : Object.values(target.replies).flatMap((rule) => rule.docs)
-    for (const { oauthError, status } of docs) {
-      if (oauthError === undefined) continue
-      found.set(oauthError, (found.get(oauthError) ?? new Set()).add(status))
-    }
+  for (const { oauthError, status } of routes.flatMap(docsOf)) {
+    if (oauthError === undefined) continue
+    found.set(oauthError, (found.get(oauthError) ?? new Set()).add(status))
   }
   return found
 }
