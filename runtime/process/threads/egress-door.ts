@@ -8,6 +8,7 @@ import { rateLimitsActor } from '../../../actors/operations/rate-limits/actor.js
 import { signingKeysActor } from '../../../actors/oauth/signing-keys/actor.js'
 import { tenantsActor } from '../../../actors/identity/users/tenants/actor.js'
 import { tokensActor } from '../../../actors/oauth/tokens/actor.js'
+import { trustedIssuersActor } from '../../../actors/oauth/trusted-issuers/actor.js'
 import { openEgressDoor } from '../../../gateway/egress-door.js'
 import type { Settings } from '../configuration/settings.js'
 import type { ActorRef } from '../../kernel/actor.js'
@@ -47,6 +48,7 @@ const PLACEMENTS = [
   signingKeysActor,
   tenantsActor,
   rateLimitsActor,
+  trustedIssuersActor,
   tokensActor,
   egressActor,
 ].map((actor) => placement(actor, inline, PLANE))

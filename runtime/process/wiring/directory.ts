@@ -1,6 +1,5 @@
-/** Directories, trusted issuers, organizations, the audit log and webhooks. */
+/** Directories, organizations, the audit log and webhooks. */
 import { consoleSessionsActor } from '../../../actors/identity/console-sessions/actor.js'
-import { trustedIssuersActor } from '../../../actors/oauth/trusted-issuers/actor.js'
 import { createSender } from '../../../actors/webhooks/delivery/sender.js'
 import { auditActor } from '../../../actors/operations/audit/actor.js'
 import { organizationsActor } from '../../../actors/identity/users/organizations/actor.js'
@@ -23,9 +22,6 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
   const {
     settings,
     database,
-    coordination,
-    documents,
-    remoteDocuments,
     sealer,
     clock,
     random,
@@ -53,13 +49,6 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
       tokens: ref(tokens),
       issuer,
       maxResults: settings.scim.max_results,
-    })),
-    wireActor(trustedIssuersActor, () => ({
-      ...common,
-      coordination,
-      ownIssuer: issuer,
-      documents: remoteDocuments,
-      urlFaultOf: documents.faultOf,
     })),
     wireActor(consoleSessionsActor, () => ({ ...common, sealer })),
     wireActor(auditActor, () => ({ database })),

@@ -13,6 +13,7 @@ import { tenants } from '../../../actors/identity/users/tenants/protocol.js'
 import { rateLimitsActor } from '../../../actors/operations/rate-limits/actor.js'
 import { rateLimits, policiesWith } from '../../../actors/operations/rate-limits/protocol.js'
 import { tokensActor } from '../../../actors/oauth/tokens/actor.js'
+import { trustedIssuersActor } from '../../../actors/oauth/trusted-issuers/actor.js'
 import { trustedIssuers } from '../../../actors/oauth/trusted-issuers/protocol.js'
 import { tokens } from '../../../actors/oauth/tokens/protocol.js'
 import { type ActorWiring, wireActor } from '../../kernel/wiring.js'
@@ -34,15 +35,12 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
     jwt,
     dpop,
     auth,
-    server,
     issuer,
     registry,
     documents,
     common,
     tenancy,
     remoteDocuments,
-    clientLogos,
-    metadataClientsOf,
     documentation,
   } = shared
   return [
@@ -65,39 +63,14 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
     wireActor(rateLimitsActor, () => {
       return { coordination, clock, log: resources.log, policies: policiesWith(auth) }
     }),
-    wireActor(tokensActor, ({ ref, onStop }) => {
-      const vault = vaultExportsOf(resources)
-      onStop(() => documents.close())
-      onStop(() => vault.close())
-      onStop(() => remoteDocuments.close())
-      onStop(() => clientLogos.close())
-      return {
-        keys: ref(signingKeys),
-        throttle: server.endpoint_throttle.enabled ? ref(rateLimits) : undefined,
-        database,
-        coordination,
-        sealer,
-        documents,
-        clock,
-        random,
-        registry,
-        issuer,
-        jwt,
-        dpop,
-        refreshFamilyCache: settings.refresh_family_cache,
-        console: settings.console.enabled,
-        credentials: settings.credentials.enabled,
-        accessControl: settings.access_control.enabled,
-        apiKeys: settings.api_keys.enabled,
-        vault,
-        trustedIssuers: ref(trustedIssuers),
-        tenants: ref(tenants),
-        documented: {
-          tenancy,
-          metadataClients: metadataClientsOf(ref(tenants)),
-        },
-      }
-    }),
+    tokensWiring(shared),
+    wireActor(trustedIssuersActor, () => ({
+      ...common,
+      coordination,
+      ownIssuer: issuer,
+      documents: remoteDocuments,
+      urlFaultOf: documents.faultOf,
+    })),
     wireActor(discoveryActor, ({ ref }) => ({
       keys: ref(signingKeys),
       tenants: ref(tenants),
@@ -139,4 +112,42 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
       compute: pooled(context, resources, powPool(processors(context))),
     })),
   ]
+}
+
+function tokensWiring(shared: SharedNeeds): ActorWiring {
+  const { resources, settings, database, coordination, sealer, clock, random, jwt, dpop } = shared
+  const { server, issuer, registry, documents, tenancy, remoteDocuments, clientLogos } = shared
+  return wireActor(tokensActor, ({ ref, onStop }) => {
+    const vault = vaultExportsOf(resources)
+    onStop(() => documents.close())
+    onStop(() => vault.close())
+    onStop(() => remoteDocuments.close())
+    onStop(() => clientLogos.close())
+    return {
+      keys: ref(signingKeys),
+      throttle: server.endpoint_throttle.enabled ? ref(rateLimits) : undefined,
+      database,
+      coordination,
+      sealer,
+      documents,
+      clock,
+      random,
+      registry,
+      issuer,
+      jwt,
+      dpop,
+      refreshFamilyCache: settings.refresh_family_cache,
+      console: settings.console.enabled,
+      credentials: settings.credentials.enabled,
+      accessControl: settings.access_control.enabled,
+      apiKeys: settings.api_keys.enabled,
+      vault,
+      trustedIssuers: ref(trustedIssuers),
+      tenants: ref(tenants),
+      documented: {
+        tenancy,
+        metadataClients: shared.metadataClientsOf(ref(tenants)),
+      },
+    }
+  })
 }
