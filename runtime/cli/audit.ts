@@ -3,18 +3,11 @@ import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { type AuditRecord, ChainCheck } from '../../storage/operations/audit-chain.js'
-import { output } from './output.js'
+import { type CommandHost, lineHost } from './output.js'
 import { resultText } from './target.js'
 
-/** What the command needs of the process. */
-interface AuditCommandHost {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly exitWith: (code: number) => void
-}
-
 /** Adds `audit` with its sub-command to the program. */
-export function auditCommand(program: Command, host: AuditCommandHost = processHost()): void {
+export function auditCommand(program: Command, host: CommandHost = lineHost): void {
   const audit = program.command('audit').description('work with exported audit chains')
   audit
     .command('verify')
@@ -94,14 +87,4 @@ function readEvent(line: string, number: number): AuditRecord {
     throw new Error(`line ${number} is not an audit event`)
   }
   return value as AuditRecord
-}
-
-function processHost(): AuditCommandHost {
-  return {
-    out: (text) => output(`${text}\n`),
-    err: (text) => void process.stderr.write(`${text}\n`),
-    exitWith: (code) => {
-      process.exitCode = code
-    },
-  }
 }

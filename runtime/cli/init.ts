@@ -10,7 +10,7 @@ import { withTarget } from './target.js'
 import { enrolling, progressOf } from './agent/register.js'
 import type { Run } from './agent/run.js'
 import { checkAddress } from './service-access.js'
-import { output, outputFault } from './output.js'
+import { host, output, outputFault } from './output.js'
 
 const OWNER_ONLY = 0o600
 const DEFAULT_URL = 'http://localhost:8080'
@@ -166,12 +166,8 @@ function runOf(options: InitOptions): Run {
     baseUrl: () => DEFAULT_URL,
     file: agentFileOf(options),
     json: options.json === true,
-    out: (text) => output(text),
-    err: (text) => void process.stderr.write(text),
+    ...host,
     terminal: process.stderr.isTTY === true,
-    exitWith: (code) => {
-      process.exitCode = code
-    },
     clock: systemClock,
     signal: new AbortController().signal,
   }

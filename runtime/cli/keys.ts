@@ -24,14 +24,10 @@ import { silentLogger } from '../kernel/log.js'
 import { errorText } from '../process/error-text.js'
 import { type KeyTools, openKeyTools } from './key-tools.js'
 import { resultText } from './target.js'
-import { output } from './output.js'
+import { type CommandHost, lineHost } from './output.js'
 
-/** What the command needs of the process. */
-interface KeysCommandHost {
+interface KeysCommandHost extends CommandHost {
   readonly open: () => Promise<KeyTools>
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly exitWith: (code: number) => void
 }
 
 /** Adds `keys` with its sub-commands to the program. */
@@ -251,10 +247,6 @@ function processHost(): KeysCommandHost {
         cwd: process.cwd(),
         uid: process.getuid?.(),
       }),
-    out: (text) => output(`${text}\n`),
-    err: (text) => process.stderr.write(`${text}\n`),
-    exitWith: (code) => {
-      process.exitCode = code
-    },
+    ...lineHost,
   }
 }

@@ -10,16 +10,12 @@ import {
 } from '../../storage/platform/kms/key-directory.js'
 import { keyPaths } from '../../storage/platform/kms/key-files.js'
 import { serveKms } from '../../storage/platform/kms/server.js'
-import { output } from './output.js'
+import { type CommandHost, lineHost } from './output.js'
 import { resultText } from './target.js'
 
 const LOG_LEVELS = ['trace', 'debug', 'info', 'warn', 'error', 'fatal', 'silent'] as const
 
-/** What the command needs of the process. */
-interface KmsCommandHost {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly exitWith: (code: number) => void
+interface KmsCommandHost extends CommandHost {
   /**
    * Resolves when the process receives a stop signal; with `withStdin` also when standard input
    * closes.
@@ -147,11 +143,7 @@ async function onTerminal(): Promise<(line: string) => void> {
 
 function processHost(): KmsCommandHost {
   return {
-    out: (text) => output(`${text}\n`),
-    err: (text) => process.stderr.write(`${text}\n`),
-    exitWith: (code) => {
-      process.exitCode = code
-    },
+    ...lineHost,
     stopped: (withStdin) =>
       new Promise((resolve) => {
         const stop = () => {

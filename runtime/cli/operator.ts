@@ -21,16 +21,12 @@ import { errorText } from '../process/error-text.js'
 import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
 import { operatorAppCommand } from './operator-app.js'
 import { withTarget } from './target.js'
-import { output } from './output.js'
+import { type CommandHost, lineHost } from './output.js'
 
 const NAME = /^\P{Cc}{1,120}$/u
 
-/** What the command needs of the process. */
-interface OperatorCommandHost {
+interface OperatorCommandHost extends CommandHost {
   readonly open: () => Promise<DatabaseHouse>
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly exitWith: (code: number) => void
 }
 
 type AppointmentWishes = { json?: boolean; scope: readonly AppointedScope[] }
@@ -229,10 +225,6 @@ function processHost(): OperatorCommandHost {
         cwd: process.cwd(),
         uid: process.getuid?.(),
       }),
-    out: (text) => output(`${text}\n`),
-    err: (text) => void process.stderr.write(`${text}\n`),
-    exitWith: (code) => {
-      process.exitCode = code
-    },
+    ...lineHost,
   }
 }

@@ -30,6 +30,29 @@ export function output(text: string): void {
   else kept.push(text)
 }
 
+/** What a command needs of its process. */
+export interface CommandHost {
+  readonly out: (text: string) => void
+  readonly err: (text: string) => void
+  readonly exitWith: (code: number) => void
+}
+
+/** This process. */
+export const host: CommandHost = {
+  out: output,
+  err: (text) => void process.stderr.write(text),
+  exitWith: (code) => {
+    process.exitCode = code
+  },
+}
+
+/** The same for a command that writes whole lines, without their ends. */
+export const lineHost: CommandHost = {
+  ...host,
+  out: (text) => output(`${text}\n`),
+  err: (text) => void process.stderr.write(`${text}\n`),
+}
+
 /** Adds `--output` to every command that prints a result. */
 export function offerOutput(command: Command): void {
   for (const each of command.commands) offerOutput(each)

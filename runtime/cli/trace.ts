@@ -18,7 +18,7 @@ import { readEnvironment } from '../kernel/config/environment.js'
 import { errorText } from '../process/error-text.js'
 import { withTarget } from './target.js'
 import { type DatabaseHouse, openDatabaseTools } from './key-tools.js'
-import { output } from './output.js'
+import { type CommandHost, lineHost } from './output.js'
 
 export type TraceEntry = {
   /** RFC 3339 with milliseconds. */
@@ -26,13 +26,9 @@ export type TraceEntry = {
   readonly source: 'log' | 'audit' | 'webhook' | 'egress'
 } & Readonly<Record<string, unknown>>
 
-/** What the command needs of the process. */
-interface TraceCommandHost {
+interface TraceCommandHost extends CommandHost {
   readonly open: () => Promise<Pick<DatabaseHouse, 'database' | 'close'>>
   readonly stdin: Readable
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly exitWith: (code: number) => void
 }
 
 type TraceOptions = {
@@ -262,10 +258,6 @@ function processHost(): TraceCommandHost {
         uid: process.getuid?.(),
       }),
     stdin: process.stdin,
-    out: (text) => output(`${text}\n`),
-    err: (text) => void process.stderr.write(`${text}\n`),
-    exitWith: (code) => {
-      process.exitCode = code
-    },
+    ...lineHost,
   }
 }

@@ -107,7 +107,7 @@ export const SHOWN_STATUS = `case when not u.account_active and u.status = 'acti
 
 /** The address and the name that the tenant sees. Lists search and sort by no other. */
 export const SHOWN_EMAIL = `case when ${HAS_SIGNED_IN} then a.email else coalesce(u.invited_as, a.email) end`
-export const SHOWN_NAME = `coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end)`
+const SHOWN_NAME = `coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end)`
 
 const COLUMNS = `u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
     ${SHOWN_EMAIL} as email, a.email_verified and ${HAS_SIGNED_IN} as "emailVerified",
@@ -519,3 +519,21 @@ export async function keepsOwner(
   })
   return rows[0]!.keeps
 }
+
+/** A user as lists of other objects name it. */
+type ShownUser = {
+  readonly sub: string
+  readonly id: string
+  readonly email: string
+  readonly displayName: string
+}
+
+/** The users of some subjects of a tenant. Accounts are global, so the transaction crosses tenants. */
+export const shownUsers = (tx: Transaction, tenantId: string, subjects: readonly string[]) =>
+  allRows<ShownUser>(tx, {
+    name: 'tenant_user.shown',
+    text: `select u.sub, u.id, ${SHOWN_EMAIL} as email, ${SHOWN_NAME} as "displayName"
+           from tenant_users u join accounts a on a.id = u.account_id
+           where u.tenant_id = $1 and u.sub = any($2::text[])`,
+    values: [tenantId, subjects],
+  })

@@ -4,7 +4,7 @@
  */
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
-import { ownsAgentCredentials } from '../../../storage/vault/vault-owners.js'
+import { ownsAgentCredentials } from '../../../storage/vault/vault-grants.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect, type Principal } from '../../domain/principal.js'

@@ -16,7 +16,7 @@ import type { AgentCommandHost, Run } from './run.js'
 import { logInAgain, printToken, type TokenWishes, whoAmI } from './tokens.js'
 import { formerly } from '../service-access.js'
 import { withTarget } from '../target.js'
-import { output } from '../output.js'
+import { host } from '../output.js'
 
 type SharedOptions = { agentFile?: string; json?: boolean }
 
@@ -164,12 +164,8 @@ function processHost(): AgentCommandHost {
   return {
     baseUrl: configuredBaseUrl,
     file: join(homedir(), '.svc', 'agent.json'),
-    out: (text) => output(text),
-    err: (text) => void process.stderr.write(text),
+    ...host,
     terminal: process.stderr.isTTY === true,
-    exitWith: (code) => {
-      process.exitCode = code
-    },
     clock: systemClock,
     signal: interrupted.signal,
   }

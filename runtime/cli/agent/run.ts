@@ -1,17 +1,15 @@
 /** The context of the sub-commands of `svc agent`. */
 import type { Clock } from '../../kernel/clock.js'
+import type { CommandHost } from '../output.js'
 
 /** What the command needs of the process. */
-export interface AgentCommandHost {
+export interface AgentCommandHost extends CommandHost {
   /** The default address of the service. */
   readonly baseUrl: () => string | Promise<string>
   /** The default path of the identity file. */
   readonly file: string
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
   /** Whether `err` is a terminal, where a progress line can be overwritten. */
   readonly terminal: boolean
-  readonly exitWith: (code: number) => void
   readonly clock: Clock
   readonly signal: AbortSignal
 }

@@ -11,7 +11,7 @@ import { type KeyTools, openKeyTools } from '../key-tools.js'
 import type { Plan, TenantAccess } from './mixed.js'
 import { seededRandom } from './seeded-random.js'
 import { writeTenants } from './write-tenants.js'
-import { output } from '../output.js'
+import { type CommandHost, host } from '../output.js'
 
 const TENANTS_MAX = 100_000
 const USERS_MAX = 10_000
@@ -24,12 +24,8 @@ const SALT_BYTES = 16
 /** The word after `--scenario`. */
 const SCENARIOS = ['mixed'] as const
 
-/** What the command needs of the process. */
-interface SeedCommandHost {
+interface SeedCommandHost extends CommandHost {
   readonly open: () => Promise<KeyTools>
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly exitWith: (code: number) => void
 }
 
 type Wishes = {
@@ -165,11 +161,7 @@ function processHost(): SeedCommandHost {
         refuse: notForSeeding,
         isMaintenance: true,
       }),
-    out: (text) => output(text),
-    err: (text) => void process.stderr.write(text),
-    exitWith: (code) => {
-      process.exitCode = code
-    },
+    ...host,
   }
 }
 

@@ -14,14 +14,11 @@ import { listen, type ListenOptions, listenOptions } from './listen.js'
 import { postSigned } from './post.js'
 import { recover, type RecoverOptions, recoverOptions } from './recover.js'
 import { resultText, withTarget } from '../target.js'
-import { output } from '../output.js'
+import { type CommandHost, host } from '../output.js'
 
 const EXIT_REFUSED = 1
 
-type WebhooksCommandNeeds = {
-  readonly out: (text: string) => void
-  readonly err: (text: string) => void
-  readonly exitWith: (code: number) => void
+type WebhooksCommandNeeds = CommandHost & {
   readonly clock: Clock
   /** Stops a command that runs until it is stopped. */
   readonly signal: AbortSignal
@@ -30,11 +27,7 @@ type WebhooksCommandNeeds = {
 const interrupted = new AbortController()
 
 const DEFAULT_NEEDS: WebhooksCommandNeeds = {
-  out: (text) => output(text),
-  err: (text) => void process.stderr.write(text),
-  exitWith: (code) => {
-    process.exitCode = code
-  },
+  ...host,
   clock: systemClock,
   signal: interrupted.signal,
 }
