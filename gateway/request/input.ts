@@ -1,4 +1,5 @@
 /** Reads and validates the declared parts of a request. Cheap checks come first. */
+import { decodeJwt } from 'jose'
 import type { Principal } from '../../actors/domain/principal.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import {
@@ -212,24 +213,23 @@ export function clientIdOf({ body, credentials }: AnyRouteRequest): string | nul
     if (clientId !== undefined) return clientId
     // RFC 6750 section 2.2.
     const token = valueOf('access_token')
-    if (token !== undefined) return clientIdIn(token.split('.')[1] ?? '')
+    if (token !== undefined) return clientIdIn(token)
   } else if (typeof body === 'object' && body !== null && 'client_id' in body) {
     return String(body.client_id)
   }
-  const payload = /^(?:bearer|dpop) +[\w-]+\.([\w-]+)\.[\w-]+$/i.exec(
+  const token = /^(?:bearer|dpop) +([\w-]+\.[\w-]+\.[\w-]+)$/i.exec(
     credentials.authorization ?? '',
   )?.[1]
-  if (payload !== undefined) return clientIdIn(payload)
+  if (token !== undefined) return clientIdIn(token)
   const basic = /^basic +([A-Za-z0-9+/]+=*)$/i.exec(credentials.authorization ?? '')?.[1]
   if (basic === undefined) return null
   const [user = ''] = Buffer.from(basic, 'base64').toString('utf8').split(':')
   return user === '' ? null : decodedOr(user)
 }
 
-function clientIdIn(payload: string): string | null {
+function clientIdIn(token: string): string | null {
   try {
-    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
-    const clientId = (claims as { client_id?: unknown } | null)?.client_id
+    const clientId = decodeJwt(token)['client_id']
     return typeof clientId === 'string' ? clientId : null
   } catch {
     return null

@@ -12,7 +12,7 @@ export type SigningKeyRow = {
   kid: string
   algorithm: 'ES256' | 'EdDSA'
   state: 'next' | 'current' | 'retired'
-  publicJwk: { kty: 'EC' | 'OKP'; crv: 'P-256' | 'Ed25519'; x: string; y?: string | undefined }
+  publicJwk: { kty: 'EC' | 'OKP'; crv: 'P-256' | 'Ed25519'; x: string; y?: string }
   /** Null after retirement. */
   privateSealed: Uint8Array | null
   createdAt: Date

@@ -25,7 +25,7 @@ import {
   credentialTypeUrl,
 } from '../../domain/credentials/catalogue.js'
 import { recordAudit } from '../../platform/record-audit.js'
-import { type ImportedKey, importPublicJwk } from '../../platform/jose/jwk.js'
+import { type ImportedKey, importPublicJwk } from '../../platform/jose/external-jwk.js'
 import type { SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { typeMetadata } from '../../domain/credentials/configurations.js'
 import type { Issuer } from './issuers.js'
@@ -112,13 +112,14 @@ async function factsOf(
   const delegation = await holdCredentialDelegation(tx, tenantId, offer.delegationId, now)
   if (delegation === undefined || delegation.subject !== person.subject)
     return denied('the delegation has ended')
-  const agentKeys = new Set(
-    delegation.keys.map(
-      ({ algorithm, publicKey }) =>
-        importPublicJwk(agentJwk(algorithm, Buffer.from(publicKey, 'hex')))?.thumbprint,
+  const agentKeys = await Promise.all(
+    delegation.keys.map(({ algorithm, publicKey }) =>
+      importPublicJwk(agentJwk(algorithm, Buffer.from(publicKey, 'hex'))),
     ),
   )
-  if (!proofKeys.every(({ thumbprint }) => agentKeys.has(thumbprint)))
+  const isOfAgent = ({ thumbprint }: ImportedKey) =>
+    agentKeys.some((key) => key?.thumbprint === thumbprint)
+  if (!proofKeys.every(isOfAgent))
     return credentialRefused('invalid_proof', 'a proof is not made with a key of the agent')
   const ends = delegation.expiresAt < expiresAt ? delegation.expiresAt : expiresAt
   return { offer, person, delegation, expiresAt: ends }

@@ -1,15 +1,16 @@
 /** Verifies key proofs of the type `jwt` (OpenID4VCI appendix F.1). */
-import type { JsonWebKey } from 'node:crypto'
-import { decodeJwt, hasType, isTime, untimely, verifySignature } from '../../platform/jose/jwt.js'
-import { importPublicJwk, type ImportedKey } from '../../platform/jose/jwk.js'
+import { hasType, isSignedBy, isTime, readJws, untimely } from '../../platform/jose/external-jws.js'
+import {
+  hasPrivateMember,
+  importPublicJwk,
+  type ImportedKey,
+} from '../../platform/jose/external-jwk.js'
 import { BATCH_SIZE, KEY_PROOF_ALGORITHMS } from '../../domain/credentials/configurations.js'
 
 const PROOF_TYPE = 'openid4vci-proof+jwt'
 /** Accepted difference between `iat` and now, in seconds. */
 const IAT_SECS_MAX = 300
 const PROOF_CHARACTERS_MAX = 8_192
-/** Members of private and symmetric keys (RFC 7518 section 6). */
-const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
 
 type ProofFault = { readonly fault: string }
 type KeyProof = { readonly key: ImportedKey; readonly nonce: string }
@@ -38,20 +39,22 @@ export function readProofs(proofs: unknown): readonly string[] | ProofFault {
 }
 
 /** Verifies everything but the freshness of the nonce. */
-export function verifyProof(proof: string, demands: ProofDemands): KeyProof | ProofFault {
-  const decoded = decodeJwt(proof)
-  if (decoded.tag === 'refused') return { fault: 'a proof is not a compact JWT with alg and typ' }
-  const { jwt } = decoded
-  const { header, claims } = jwt
-  if (!hasType(header, PROOF_TYPE)) return { fault: `the typ of a proof must be ${PROOF_TYPE}` }
+export async function verifyProof(
+  proof: string,
+  demands: ProofDemands,
+): Promise<KeyProof | ProofFault> {
+  const jws = readJws(proof)
+  if (jws === undefined) return { fault: 'a proof is not a compact JWT with alg and typ' }
+  const { header, claims } = jws
+  if (!hasType(jws, PROOF_TYPE)) return { fault: `the typ of a proof must be ${PROOF_TYPE}` }
   if (!(KEY_PROOF_ALGORITHMS as readonly string[]).includes(header.alg))
     return { fault: 'the alg of a proof is not supported' }
   if (header.kid !== undefined || header.jwk === undefined || header.hasChain)
     return { fault: 'a proof must carry its key in jwk alone, which is the only supported method' }
   if (hasPrivateMember(header.jwk)) return { fault: 'the jwk of a proof holds a private key' }
-  const key = importPublicJwk(header.jwk)
+  const key = await importPublicJwk(header.jwk)
   if (key === undefined) return { fault: 'the jwk of a proof must be a P-256 or Ed25519 key' }
-  if (!verifySignature(jwt, key)) return { fault: 'the signature of a proof is not valid' }
+  if (!(await isSignedBy(jws, key))) return { fault: 'the signature of a proof is not valid' }
   const fault = faultOfClaims(claims, demands)
   if (fault !== null) return { fault }
   return { key, nonce: claims['nonce'] as string }
@@ -74,9 +77,4 @@ function faultOfClaims(
     return 'the iss of a proof must be the client_id'
   if (typeof nonce !== 'string' || nonce === '') return 'a proof has no nonce'
   return untimely(claims, nowSecs, IAT_SECS_MAX)
-}
-
-function hasPrivateMember(jwk: unknown): boolean {
-  if (typeof jwk !== 'object' || jwk === null) return false
-  return PRIVATE_MEMBERS.some((member) => (jwk as JsonWebKey)[member] !== undefined)
 }

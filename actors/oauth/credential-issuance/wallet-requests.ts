@@ -4,7 +4,7 @@ import { recordNotification } from '../../../storage/oauth/credential-issuance.j
 import { ANONYMOUS_CLIENT, isCredentialConfiguration } from '../../domain/credentials/catalogue.js'
 import { typeMetadata } from '../../domain/credentials/configurations.js'
 import { isUuid } from '../../domain/ids.js'
-import type { ImportedKey } from '../../platform/jose/jwk.js'
+import type { ImportedKey } from '../../platform/jose/external-jwk.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { issueCredentials } from './issue.js'
@@ -116,7 +116,7 @@ async function proven(
   const keys: ImportedKey[] = []
   const found = new Set<string>()
   for (const proof of read) {
-    const verified = verifyProof(proof, demands)
+    const verified = await verifyProof(proof, demands)
     if ('fault' in verified) return credentialRefused('invalid_proof', verified.fault)
     keys.push(verified.key)
     found.add(verified.nonce)

@@ -7,7 +7,7 @@ import {
   isCredentialConfiguration,
 } from '../../domain/credentials/catalogue.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
-import { decodeJwt } from '../../platform/jose/jwt.js'
+import { readJws } from '../../platform/jose/external-jws.js'
 import type { TokensProtocol, Unauthenticated } from '../tokens/protocol.js'
 import type { Issuer } from './issuers.js'
 import {
@@ -111,9 +111,7 @@ export async function walletToken(
 
 /** The claim `authorization_details` of a token whose signature is verified. */
 function detailsOf(token: string): readonly GrantedDetail[] {
-  const decoded = decodeJwt(token)
-  if (decoded.tag === 'refused') return []
-  const details = decoded.jwt.claims['authorization_details']
+  const details = readJws(token)?.claims['authorization_details']
   if (!Array.isArray(details)) return []
   return (details as readonly Record<string, unknown>[]).flatMap((detail) => {
     const { type, credential_configuration_id: id, credential_identifiers: identifiers } = detail

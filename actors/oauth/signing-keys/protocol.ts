@@ -63,7 +63,7 @@ export type PublicJwk = {
   readonly kty: 'EC' | 'OKP'
   readonly crv: 'P-256' | 'Ed25519'
   readonly x: string
-  readonly y?: string | undefined
+  readonly y?: string
 }
 
 export type VerificationKeyFound = {

@@ -3,7 +3,7 @@ import { createHash, createPrivateKey, type KeyObject } from 'node:crypto'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
 import { privateKeyContext, type SigningKeyRow } from '../../../storage/oauth/signing-keys.js'
-import { headerOf, signBytes, type SigningKey } from '../../platform/jose/jwt.js'
+import { headerOf, signBytes, type SigningKey } from '../../platform/jose/own-jwt.js'
 import {
   type KeySet,
   SIGNING_ALGORITHMS,

@@ -1,5 +1,6 @@
 /** Executes a rotation plan. A lock serialises processes, and each step is conditional. */
 import { createPublicKey } from 'node:crypto'
+import { calculateJwkThumbprint } from 'jose'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
@@ -14,7 +15,7 @@ import {
   privateKeyContext,
 } from '../../../storage/oauth/signing-keys.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { publicJwkOf, thumbprint } from '../../platform/jose/jwk.js'
+import { publicJwkOf } from '../../platform/jose/own-jwt.js'
 import type { SigningAlgorithm } from './protocol.js'
 import type { KeyRow, Plan, Step, TooEarly } from './rules.js'
 
@@ -150,7 +151,7 @@ async function makeCandidate(
 ): Promise<Candidate> {
   const privateKey = freshPrivateKey(algorithm === 'ES256' ? 'P-256' : 'ed25519')
   const publicJwk = publicJwkOf(createPublicKey(privateKey))
-  const kid = thumbprint(publicJwk)
+  const kid = await calculateJwkThumbprint(publicJwk)
   const der = privateKey.export({ format: 'der', type: 'pkcs8' })
   const privateSealed = await sealer.seal(owner, privateKeyContext(kid), der)
   der.fill(0)

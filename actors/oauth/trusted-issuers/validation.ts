@@ -1,6 +1,7 @@
 /** The steps of validation of a token of a trusted issuer, in their order (docs/guides/oauth/workload-identity.md). */
 import type { RuleCondition, Rule, TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
-import { isTime, type IssuerJws } from '../../platform/jose/issuer-jws.js'
+import { isTime } from '../../platform/jose/external-jws.js'
+import type { IssuerJws } from '../../platform/jose/issuer-jws.js'
 import { claimAt, type Claims, unmet } from './conditions.js'
 import type { Step, StepFailed } from './protocol.js'
 

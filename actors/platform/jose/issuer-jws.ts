@@ -1,11 +1,9 @@
 /** JWTs of other issuers, with the algorithms that they use (RFC 7515, RFC 7518, RFC 8725). jose verifies them. */
 import { compactVerify, type CryptoKey, errors, importJWK } from 'jose'
 import { ISSUER_ALGORITHMS } from '../../domain/entities/trusted-issuer.js'
-import { parseStrictJson } from './strict-json.js'
+import { hasPrivateMember } from './external-jwk.js'
+import { JWS_CHARACTERS_MAX, parseJwsObject } from './external-jws.js'
 
-export { isTime } from './jwt.js'
-
-export const ISSUER_JWS_CHARACTERS_MAX = 16_384
 const COMPACT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]+$/
 /** Keys of issuers that state no `alg`: RSA keys serve both. */
 const ALGORITHMS_OF: Readonly<Record<string, readonly IssuerAlgorithm[]>> = {
@@ -30,11 +28,8 @@ export type IssuerKey = Readonly<Partial<Record<IssuerAlgorithm, CryptoKey>>>
 export function readIssuerJws(
   compact: string,
 ): IssuerJws | { readonly step: 'size' | 'parse' | 'algorithm'; readonly detail: string } {
-  if (compact.length > ISSUER_JWS_CHARACTERS_MAX)
-    return {
-      step: 'size',
-      detail: `the token has more than ${ISSUER_JWS_CHARACTERS_MAX} characters`,
-    }
+  if (compact.length > JWS_CHARACTERS_MAX)
+    return { step: 'size', detail: `the token has more than ${JWS_CHARACTERS_MAX} characters` }
   const [, head, payload] = COMPACT.exec(compact) ?? []
   const header = head && parseJwsObject(head)
   const claims = payload && parseJwsObject(payload)
@@ -87,16 +82,4 @@ export async function importIssuerKey(
 
 function isAlgorithm(alg: unknown): alg is IssuerAlgorithm {
   return typeof alg === 'string' && (ISSUER_ALGORITHMS as readonly string[]).includes(alg)
-}
-
-const hasPrivateMember = (jwk: object) =>
-  ['d', 'k', 'p', 'q'].some((member) => Object.hasOwn(jwk, member))
-
-function parseJwsObject(text: string): Readonly<Record<string, unknown>> | undefined {
-  const bytes = Buffer.from(text, 'base64url')
-  if (bytes.toString('base64url') !== text) return undefined
-  const value = parseStrictJson(bytes, 16)
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : undefined
 }

@@ -3,6 +3,7 @@
  * RFC 7636, OpenID Connect Core section 3.1). The tokens stay in the service.
  */
 import { createHash, createHmac } from 'node:crypto'
+import { decodeJwt } from 'jose'
 import {
   CONSOLE_CALLBACK_PATH,
   CONSOLE_CLIENT_ID,
@@ -281,10 +282,8 @@ function issuedBy(status: number, json: unknown): Issued | null {
  * need not be verified (OpenID Connect Core section 3.1.3.7).
  */
 function claimsOf(idToken: string): Readonly<Record<string, unknown>> | null {
-  const [, payload = ''] = idToken.split('.')
   try {
-    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
-    return isItem(claims) ? claims : null
+    return decodeJwt(idToken)
   } catch {
     return null
   }

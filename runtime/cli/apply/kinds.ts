@@ -23,6 +23,7 @@ export type Members = Readonly<Record<string, unknown>>
 
 /** A value that the service would refuse. `pointer` is a JSON pointer into the members. */
 type Fault = { readonly pointer: string; readonly detail: string }
+type MaybeFault = Fault | null | undefined
 
 /** What validation knows of the deployment and of the other resources of the file. */
 type Surroundings = {
@@ -52,7 +53,7 @@ export type Kind = {
   /** For an operator of the organization, not of the tenant. */
   readonly control?: boolean
   /** A fault that the schema cannot see. */
-  readonly fault?: (body: Members, surroundings: Surroundings) => Fault | null | undefined
+  readonly fault?: (body: Members, surroundings: Surroundings) => MaybeFault | Promise<MaybeFault>
 }
 
 /** In the order of creation: applications may have scopes of API resources. */

@@ -61,7 +61,7 @@ export async function planOf(
     const change = compared(resolvedBy(wanted, names), found[0])
     const body = bodyOf(change)
     const checked = kind.update === 'PATCH' ? { ...writable(change), ...body } : body
-    const fault = kind.fault?.(checked, surroundings)
+    const fault = await kind.fault?.(checked, surroundings)
     if (fault)
       faults.push(`${document.place([...path, ...pointed(fault.pointer)])}: ${fault.detail}`)
     changes.push(change)

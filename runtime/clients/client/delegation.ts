@@ -3,6 +3,7 @@
  * (docs/reference/agents.md).
  */
 import { setTimeout as sleep } from 'node:timers/promises'
+import { decodeJwt } from 'jose'
 import { type Clock, systemClock } from '../../kernel/clock.js'
 import type { Answer, HttpClient, Request } from './http.js'
 import {
@@ -165,9 +166,8 @@ function delegatedToken(body: Members): DelegatedToken {
 
 /** The claims of a token, for its holder. A resource server must verify the token instead. */
 function claimsOf(token: string): unknown {
-  const [, payload = ''] = token.split('.')
   try {
-    return JSON.parse(Buffer.from(payload, 'base64url').toString('utf8'))
+    return decodeJwt(token)
   } catch {
     throw new TypeError("the claims of the service's access token cannot be parsed")
   }

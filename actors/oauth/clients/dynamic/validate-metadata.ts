@@ -43,7 +43,7 @@ export async function validateMetadata(
     scopes: registrableScopes(requested.draft, bounds, resourceScopes),
   }
   const read = { ...requested, draft }
-  const fault = draftFault(draft, resourceScopes)
+  const fault = await draftFault(draft, resourceScopes)
   if (fault !== undefined) {
     const error = fault.error === 'invalid_redirect_uri' ? fault.error : 'invalid_client_metadata'
     return refused(`${fault.pointer.slice(1)}: ${fault.detail}`, error)

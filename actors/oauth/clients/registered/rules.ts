@@ -5,7 +5,7 @@ import { CONTROL_PLANE_SCOPES, powersBeyond, TENANT_SCOPES } from '../../../doma
 import { DEFAULT_SCOPES } from '../../../../storage/oauth/applications.js'
 import type { ScopeBounds } from '../../../../storage/oauth/client-registration.js'
 import { CREDENTIAL_SCOPES } from '../../../domain/credentials/catalogue.js'
-import { importPublicJwk } from '../../../platform/jose/jwk.js'
+import { importPublicJwk } from '../../../platform/jose/external-jwk.js'
 import type {
   ApplicationDraft,
   ApplicationInvalid,
@@ -72,10 +72,10 @@ export function clientKind(
  * The first fault of a draft. Undefined if the draft is valid.
  * @param resourceScopes the scopes of API resources that the application may have, from `resourceScopesFor`.
  */
-export function draftFault(
+export async function draftFault(
   draft: ApplicationDraft,
   resourceScopes: readonly string[],
-): ApplicationInvalid | undefined {
+): Promise<ApplicationInvalid | undefined> {
   const kind = clientKind(draft)
   if (kind === null)
     return bad(
@@ -93,7 +93,7 @@ export function draftFault(
     scopeFault(draft.scopes ?? [], resourceScopes) ??
     defaultScopeFault(draft) ??
     audienceFault(draft.audience) ??
-    jwksFault(draft, kind) ??
+    (await jwksFault(draft, kind)) ??
     logoFault(draft.logoUri)
   )
 }
@@ -182,7 +182,10 @@ function audienceFault(audience: string | undefined): ApplicationInvalid | undef
     : bad('/audience', 'The audience must be an absolute URI without a fragment (RFC 8707).')
 }
 
-function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvalid | undefined {
+async function jwksFault(
+  draft: ApplicationDraft,
+  kind: ClientKind,
+): Promise<ApplicationInvalid | undefined> {
   const keys = draft.jwks?.keys ?? []
   if (draft.jwksUri !== undefined) {
     // RFC 7591 section 2 forbids both together.
@@ -194,7 +197,8 @@ function jwksFault(draft: ApplicationDraft, kind: ClientKind): ApplicationInvali
   if (kind.tokenEndpointAuthMethod === 'private_key_jwt' && keys.length === 0)
     return bad('/jwks', 'private_key_jwt needs at least one public key.')
   if (keys.length > KEYS_MAX) return bad('/jwks/keys', `There must be at most ${KEYS_MAX} keys.`)
-  const index = keys.findIndex((key) => importPublicJwk(key) === undefined)
+  const imported = await Promise.all(keys.map(importPublicJwk))
+  const index = imported.indexOf(undefined)
   if (index < 0) return undefined
   return bad(`/jwks/keys/${index}`, 'The key must be a public P-256 or Ed25519 key.')
 }

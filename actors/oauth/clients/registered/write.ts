@@ -71,7 +71,7 @@ async function refusalOf(
   const { database } = needs
   const { signal } = context
   const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
-  const fault = draftFault(draft, resourceScopes)
+  const fault = await draftFault(draft, resourceScopes)
   if (fault !== undefined) return fault
   const beyond = powersBeyond(draft.scopes ?? [], scopes)
   if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }

@@ -1,12 +1,5 @@
 /** Client assertions: a JWT that the client signs with its own key (RFC 7523 section 3). */
-import type { ClientKey } from './client-key.js'
-import {
-  decodeJwt,
-  type DecodedJwt,
-  hasType,
-  isTime,
-  verifySignature,
-} from '../../../platform/jose/jwt.js'
+import { type ExternalJws, hasType, isTime, readJws } from '../../../platform/jose/external-jws.js'
 
 /** Tolerance for a client clock that runs ahead. */
 const AHEAD_SECS_MAX = 60
@@ -15,7 +8,7 @@ const LIFETIME_SECS_MAX = 3600
 const ID_LENGTH_MAX = 256
 
 export type ReadAssertion = {
-  readonly jwt: DecodedJwt
+  readonly jws: ExternalJws
   readonly clientId: string
   readonly id: string
   readonly expiresAtSecs: number
@@ -31,13 +24,12 @@ export function readAssertion(
   issuer: string,
   nowSecs: number,
 ): ReadAssertion | { readonly fault: string } {
-  const decoded = decodeJwt(text)
-  if (decoded.tag === 'refused') return { fault: 'it is not a well-formed signed JWT' }
-  const { jwt } = decoded
+  const jws = readJws(text)
+  if (jws === undefined) return { fault: 'it is not a well-formed signed JWT' }
   // Any other type is a different kind of JWT that the same client signed.
-  if (!hasType(jwt.header, null) && !hasType(jwt.header, 'client-authentication+jwt'))
+  if (!hasType(jws, null) && !hasType(jws, 'client-authentication+jwt'))
     return { fault: 'typ must be client-authentication+jwt, JWT or absent' }
-  const { iss, sub, aud, jti, exp, iat, nbf } = jwt.claims
+  const { iss, sub, aud, jti, exp, iat, nbf } = jws.claims
   if (typeof iss !== 'string' || iss === '' || sub !== iss)
     return { fault: 'iss and sub must both be the client_id' }
   if (aud !== issuer) return { fault: `aud must be ${issuer}, as a single string` }
@@ -51,15 +43,5 @@ export function readAssertion(
     if (time !== undefined && (!isTime(time) || time > nowSecs + AHEAD_SECS_MAX))
       return { fault: 'iat and nbf must be times in seconds and not in the future' }
   }
-  return { jwt, clientId: iss, id: jti, expiresAtSecs: Math.ceil(exp) }
-}
-
-export type NamedKey = { readonly kid: string; readonly key: ClientKey }
-
-/** True if one of the client's keys made the signature. A `kid` selects the key. */
-export function isSignedByOneOf(jwt: DecodedJwt, keys: readonly NamedKey[]): boolean {
-  const { kid } = jwt.header
-  return keys.some(
-    (named) => (kid === undefined || kid === named.kid) && verifySignature(jwt, named.key),
-  )
+  return { jws, clientId: iss, id: jti, expiresAtSecs: Math.ceil(exp) }
 }

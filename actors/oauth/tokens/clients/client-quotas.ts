@@ -7,7 +7,7 @@ import { createHash } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Quota, RateLimitsProtocol } from '../../../operations/rate-limits/protocol.js'
 import { quotaAddress } from '../../../domain/quota-address.js'
-import { decodeJwt } from '../../../platform/jose/jwt.js'
+import { readJws } from '../../../platform/jose/external-jws.js'
 import type { OAuthForm } from '../form.js'
 import type { ClientQuota, Metered, OAuthRefused, TokenRequest } from '../protocol.js'
 import { refuse } from '../refusals.js'
@@ -97,11 +97,7 @@ function keyOf(client: Client | null, network: string): string {
 function presentedId(authorization: string | null, form: OAuthForm): string {
   const read = readClientAuthentication(authorization, form)
   const named = 'clientId' in read ? read.clientId : form.get('client_id')
-  const id = named ?? (read.method === 'assertion' ? subjectOf(read.assertion) : '')
+  const asserted = read.method === 'assertion' ? readJws(read.assertion)?.claims['sub'] : null
+  const id = String(named ?? asserted ?? '')
   return createHash('sha256').update(id).digest('base64url')
-}
-
-function subjectOf(assertion: string): string {
-  const decoded = decodeJwt(assertion)
-  return decoded.tag === 'refused' ? '' : String(decoded.jwt.claims.sub ?? '')
 }

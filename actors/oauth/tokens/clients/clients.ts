@@ -14,17 +14,16 @@ import {
 import type { Coordination } from '../../../../storage/platform/coordination/port.js'
 import { type AgentClientRow, findAgentClient } from '../../../../storage/oauth/token-sessions.js'
 import type { Database, Transaction } from '../../../../storage/platform/sql.js'
-import { agentJwk } from '../../../domain/agents/documents.js'
+import { agentKeySet } from '../../../domain/agents/documents.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
-import { isSignedByOneOf, type NamedKey, readAssertion } from './client-assertion.js'
+import { readAssertion } from './client-assertion.js'
 import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
 import { atMostEvery } from '../../../platform/batching/at-most-every.js'
-import { isSignedByApplication } from './client-keys.js'
+import { isSignedByApplication, isSignedByOneOf } from './client-keys.js'
 import type { ClientAuthentication, SecretPlace } from './client-authentication.js'
-import { readPublicJwk } from './client-key.js'
 import type { Admitted } from '../../trusted-issuers/protocol.js'
-import type { DecodedJwt } from '../../../platform/jose/jwt.js'
+import type { ExternalJws } from '../../../platform/jose/external-jws.js'
 
 /** Compared with the secret of an unknown client, so that both cases take the same time. */
 const NO_SECRET = createHash('sha256').update('no such client').digest()
@@ -166,7 +165,7 @@ export function createClients({
     if ('fault' in claimed || (clientId !== null && clientId !== claimed.clientId)) return null
     const known = await lookUp(claimed.clientId)
     if (known.kind === 'unknown') return null
-    if (!(await isSigned(claimed.jwt, known))) return null
+    if (!(await isSigned(claimed.jws, known))) return null
     // Mark the `jti` as used only after the signature is valid, so that no other party can use it up.
     const id = createHash('sha256').update(`${claimed.clientId} ${claimed.id}`).digest('base64url')
     const ttlSecs = claimed.expiresAtSecs - clock.nowSecs() + 1 + CLOCK_STEP_SECS_MAX
@@ -174,10 +173,10 @@ export function createClients({
     return { confidential: true, ...known }
   }
 
-  async function isSigned(jwt: DecodedJwt, known: Exclude<Known, { kind: 'unknown' }>) {
-    if (known.kind === 'agent') return isSignedByOneOf(jwt, agentKeys(known.row))
+  async function isSigned(jws: ExternalJws, known: Exclude<Known, { kind: 'unknown' }>) {
+    if (known.kind === 'agent') return isSignedByOneOf(jws, agentKeySet(known.row).keys)
     if (known.row.tokenEndpointAuthMethod !== 'private_key_jwt') return false
-    return isSignedByApplication(documents, known.row, jwt)
+    return isSignedByApplication(documents, known.row, jws)
   }
 
   async function byName(clientId: string): Promise<Client | null> {
@@ -244,13 +243,6 @@ function refusalOf(
     known.kind === 'application' &&
     mayPresent(known.row, presented.place)
   return isOfMethod ? 'client_secret_wrong' : 'client_method_wrong'
-}
-
-function agentKeys(row: AgentClientRow): readonly NamedKey[] {
-  return row.keys.flatMap(({ algorithm, publicKey, fingerprint }) => {
-    const key = readPublicJwk(agentJwk(algorithm, Buffer.from(publicKey, 'hex')))
-    return key === null ? [] : [{ kid: fingerprint, key }]
-  })
 }
 
 /** The client_id in tokens and events: the URL of the metadata document, otherwise the id. */

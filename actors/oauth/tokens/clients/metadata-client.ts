@@ -24,9 +24,9 @@ import type { BatchedLookups } from '../issue/batched-lookups.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { AccessTokenVerifier } from '../verify/access-token-verifier.js'
-import { isSignedByOneOf, readAssertion, type ReadAssertion } from './client-assertion.js'
+import { readAssertion, type ReadAssertion } from './client-assertion.js'
 import type { ClientAuthentication } from './client-authentication.js'
-import { namedKeys } from './client-keys.js'
+import { isSignedByOneOf } from './client-keys.js'
 import type { Client } from './clients.js'
 
 const UNAVAILABLE_SECS = 10
@@ -218,7 +218,7 @@ async function assertionRefusal(
   const { jwks, jwksUri } = members
   const isSigned = async (refresh: boolean) => {
     const keys = jwksUri === null ? jwks?.keys : await metadataClients.keysAt(jwksUri, refresh)
-    return keys == null ? null : isSignedByOneOf(assertion.jwt, namedKeys(keys))
+    return keys == null ? null : isSignedByOneOf(assertion.jws, keys)
   }
   let signed = await isSigned(false)
   // The client may have rotated its keys since the last fetch (OpenID Connect Core section 10.1.1).

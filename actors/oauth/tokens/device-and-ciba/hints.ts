@@ -8,7 +8,7 @@ import { readIdTokenHint } from '../authorization/id-token-hint.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
 import { isSignedByApplication } from '../clients/client-keys.js'
-import { decodeJwt, hasType, isTime } from '../../../platform/jose/jwt.js'
+import { hasType, isTime, readJws } from '../../../platform/jose/external-jws.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { Hint } from './ciba-parameters.js'
@@ -96,13 +96,12 @@ async function readHintToken(
     'login_hint_token is not valid for this application',
     'parameter_invalid',
   )
-  const decoded = decodeJwt(token)
-  if (decoded.tag === 'refused' || !hasType(decoded.jwt.header, HINT_TOKEN_TYPE)) return invalid
-  const { iss, aud, exp, sub_id: id } = decoded.jwt.claims
+  const jws = readJws(token)
+  if (jws === undefined || !hasType(jws, HINT_TOKEN_TYPE)) return invalid
+  const { iss, aud, exp, sub_id: id } = jws.claims
   if (iss !== client.id || aud !== issuer || !isTime(exp)) return invalid
   const named = readSubjectIdentifier(id, issuer)
-  if (named === null || !(await isSignedByApplication(documents, client, decoded.jwt)))
-    return invalid
+  if (named === null || !(await isSignedByApplication(documents, client, jws))) return invalid
   if (exp > clock.nowSecs()) return named
   const description = 'login_hint_token has expired'
   return { tag: 'ciba_refused', error: 'expired_login_hint_token', description }

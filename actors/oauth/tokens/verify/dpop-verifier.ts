@@ -53,7 +53,8 @@ export function createDpopVerifier({
         return refuse('invalid_dpop_proof', 'DPoP is disabled', 'dpop_disabled')
       const ageSecsMax = settings.proof_max_age_secs
       const nowSecs = clock.nowSecs()
-      const claims = readProof(proof, { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken })
+      const context = { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken }
+      const claims = await readProof(proof, context)
       if ('fault' in claims) return refuse('invalid_dpop_proof', claims.fault, 'proof_invalid')
       if (boundTo !== null && claims.jkt !== boundTo)
         return refuse(

@@ -1,13 +1,13 @@
 /** Checks the content of DPoP proofs (RFC 9449 section 4.3). */
 import { createHash } from 'node:crypto'
-import { readPublicJwk } from '../clients/client-key.js'
+import { importPublicJwk } from '../../../platform/jose/external-jwk.js'
 import {
-  decodeJwt,
   hasType,
+  isSignedBy,
   isTime,
+  readJws,
   untimely,
-  verifySignature,
-} from '../../../platform/jose/jwt.js'
+} from '../../../platform/jose/external-jws.js'
 import { CLOCK_STEP_SECS_MAX } from '../../../../runtime/kernel/clock.js'
 
 const ID_LENGTH_MAX = 256
@@ -36,19 +36,18 @@ export type ProofContext = {
  * single use of the id.
  * @returns the claims, or the fault as a sentence for the client.
  */
-export function readProof(
+export async function readProof(
   proof: string,
   { httpMethod, httpUrl, nowSecs, ageSecsMax, accessToken }: ProofContext,
-): ProofClaims | { readonly fault: string } {
-  const decoded = decodeJwt(proof)
-  if (decoded.tag === 'refused') return { fault: 'the proof is not a well-formed JWT' }
-  const { jwt } = decoded
-  if (!hasType(jwt.header, 'dpop+jwt')) return { fault: 'typ must be dpop+jwt' }
-  const key = readPublicJwk(jwt.header.jwk)
-  if (key === null) return { fault: 'jwk must be a public P-256 or Ed25519 key' }
-  if (!verifySignature(jwt, key)) return { fault: 'the signature does not match alg and jwk' }
+): Promise<ProofClaims | { readonly fault: string }> {
+  const jws = readJws(proof)
+  if (jws === undefined) return { fault: 'the proof is not a well-formed JWT' }
+  if (!hasType(jws, 'dpop+jwt')) return { fault: 'typ must be dpop+jwt' }
+  const key = await importPublicJwk(jws.header.jwk)
+  if (key === undefined) return { fault: 'jwk must be a public P-256 or Ed25519 key' }
+  if (!(await isSignedBy(jws, key))) return { fault: 'the signature does not match alg and jwk' }
 
-  const { jti, htm, htu, iat, nonce, ath } = jwt.claims
+  const { jti, htm, htu, iat, nonce, ath } = jws.claims
   if (typeof jti !== 'string' || jti === '' || jti.length > ID_LENGTH_MAX)
     return { fault: 'jti must be a string of 1 to 256 characters' }
   if (htm !== httpMethod) return { fault: 'htm is not the method of the request' }
@@ -57,7 +56,7 @@ export function readProof(
   if (!isTime(iat)) return { fault: 'iat must be a time in seconds' }
   if (iat > nowSecs + AHEAD_SECS_MAX) return { fault: 'iat is in the future' }
   if (iat < nowSecs - ageSecsMax) return { fault: 'the proof is too old' }
-  const fault = untimely(jwt.claims, nowSecs, AHEAD_SECS_MAX)
+  const fault = untimely(jws.claims, nowSecs, AHEAD_SECS_MAX)
   if (fault !== null) return { fault }
   if (nonce !== undefined && typeof nonce !== 'string') return { fault: 'nonce must be a string' }
   if (accessToken !== null && ath !== accessTokenHash(accessToken))

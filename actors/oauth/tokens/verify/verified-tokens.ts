@@ -1,15 +1,10 @@
 /** Verifies signatures of access tokens, once per process and token. */
-import { createPublicKey, hash, type JsonWebKey, type KeyObject } from 'node:crypto'
+import { hash, type KeyObject } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import type { TokenStatusQuery } from '../../../../storage/oauth/token-sessions.js'
 import { tokenStatusQuery } from '../../../domain/token-status.js'
-import {
-  decodeJwt,
-  hasType,
-  type VerificationKey,
-  verifySignature,
-} from '../../../platform/jose/jwt.js'
+import { ownPublicKey, type VerificationKey, verifyOwnJwt } from '../../../platform/jose/own-jwt.js'
 import type { SigningKeysProtocol, VerificationKeyFound } from '../../signing-keys/protocol.js'
 import { ACCESS_TOKEN_TYPE, type ReadToken, readAccessClaims } from '../issue/access-token.js'
 
@@ -55,7 +50,7 @@ export function createVerifiedTokens(
   function importKey({ kid, algorithm, jwk }: VerificationKeyFound): VerificationKey {
     let publicKey = publicKeys.get(kid)
     if (publicKey === undefined) {
-      publicKey = createPublicKey({ key: { ...jwk } as JsonWebKey, format: 'jwk' })
+      publicKey = ownPublicKey(jwk)
       if (publicKeys.size >= KEYS_MAX) publicKeys.clear()
       publicKeys.set(kid, publicKey)
     }
@@ -67,20 +62,15 @@ export function createVerifiedTokens(
     digest: string,
     context: MessageContext,
   ): Promise<VerifiedToken | null> {
-    const decoded = decodeJwt(token)
-    if (decoded.tag === 'refused') return null
-    const { jwt } = decoded
-    const { kid } = jwt.header
-    if (kid === undefined || !hasType(jwt.header, ACCESS_TOKEN_TYPE)) return null
-    const key = await keyOf(kid, context)
-    if (key === null || !verifySignature(jwt, key)) return null
+    const jwt = await verifyOwnJwt(token, ACCESS_TOKEN_TYPE, (kid) => keyOf(kid, context))
+    if (jwt === null) return null
     const readToken = readAccessClaims(jwt.claims, issuer)
     if (readToken === null) return null
     const query: TokenStatusQuery = tokenStatusQuery(readToken.principal)
     const ids = Object.values(query)
       .flat()
       .filter((id) => id !== null)
-    const verified = { kid, token: readToken, query, ids }
+    const verified = { kid: jwt.kid, token: readToken, query, ids }
     if (verifiedTokens.size >= VERIFIED_MAX)
       verifiedTokens.delete(verifiedTokens.keys().next().value!)
     verifiedTokens.set(digest, verified)

@@ -134,6 +134,7 @@ test.serial('forged and malformed tokens are refused', async (t) => {
     ['no iat', await ours('at+jwt', { iat: undefined })],
     ['an nbf in the future', await ours('at+jwt', { nbf: fixture.clock.nowSecs() + 60 })],
     ['an empty audience', await ours('at+jwt', { aud: [] })],
+    ['an audience list with a number', await ours('at+jwt', { aud: ['https://api.example', 1] })],
     ['an actor that is not an object', await ours('at+jwt', { act: 'me' })],
   ] as const) {
     const judged = await fixture.tokens.authenticate(present(text))

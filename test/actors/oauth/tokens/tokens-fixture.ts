@@ -1,13 +1,12 @@
 /** A fixture for token tests: database, keys, tokens, and a tenant with clients. */
 import { createHash, type KeyObject } from 'node:crypto'
-import { exportJWK, SignJWT } from 'jose'
+import { calculateJwkThumbprint, exportJWK, SignJWT } from 'jose'
 import { Registry } from 'prom-client'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
 import { discoveryActor } from '../../../../actors/oauth/discovery/actor.js'
 import { signingKeysActor } from '../../../../actors/oauth/signing-keys/actor.js'
 import { tokensActor } from '../../../../actors/oauth/tokens/actor.js'
 import { LOCALES } from '../../../../actors/domain/i18n/locales.js'
-import { readPublicJwk } from '../../../../actors/oauth/tokens/clients/client-key.js'
 import type { FormFields, TokenRequest } from '../../../../actors/oauth/tokens/protocol.js'
 import { type HeldClock, heldClock } from '../../../support/held-clock.js'
 import { tenantsActor } from '../../../../actors/identity/users/tenants/actor.js'
@@ -199,7 +198,7 @@ function rowsIn({ database, clock, random }: Base) {
   async function agent(tenantId: string, kind: 'ed25519' | 'es256' = 'ed25519') {
     const pair: KeyPair = kind === 'ed25519' ? freshKeyPair('ed25519') : freshKeyPair('P-256')
     const jwk = await exportJWK(pair.publicKey)
-    const fingerprint = readPublicJwk(jwk)!.thumbprint
+    const fingerprint = await calculateJwkThumbprint(jwk)
     const x = Buffer.from(jwk.x!, 'base64url')
     const odd = kind === 'es256' && (Buffer.from(jwk.y!, 'base64url').at(-1)! & 1) === 1
     const publicKey = kind === 'ed25519' ? x : Buffer.concat([Buffer.from([odd ? 3 : 2]), x])

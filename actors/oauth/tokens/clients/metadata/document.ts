@@ -4,6 +4,7 @@ import type { DocumentMembers } from '../../../../../storage/oauth/observed-clie
 import { redirectUriFault } from '../../../../domain/redirect-uri.js'
 import { PERSON_SCOPES } from '../../../../domain/scopes.js'
 import { shownName } from '../../../../domain/shown-names.js'
+import { hasPrivateMember } from '../../../../platform/jose/external-jwk.js'
 import { hostOfClientId } from './client-id.js'
 
 type Members = Readonly<Record<string, unknown>>
@@ -30,7 +31,6 @@ const GRANTS: readonly string[] = ['authorization_code', 'refresh_token', DEVICE
 const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'] as const
 const SECRETS = ['client_secret', 'client_secret_expires_at'] as const
 /** Members of private and symmetric keys (RFC 7518 section 6). */
-const PRIVATE_KEY_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'] as const
 const LIST_MAX = 100
 const DECISIVE = [
   'redirect_uris',
@@ -156,7 +156,7 @@ function keySet(value: unknown): { keys: Record<string, unknown>[] } | null {
   const keys = isObject(value) ? value['keys'] : undefined
   if (!Array.isArray(keys) || keys.length > LIST_MAX || !keys.every(isObject))
     throw new Fault('jwks of the metadata document is not a JWK Set (RFC 7517 section 5)')
-  if (keys.some((key) => PRIVATE_KEY_MEMBERS.some((member) => Object.hasOwn(key, member))))
+  if (keys.some(hasPrivateMember))
     throw new Fault('jwks of the metadata document contains private key material')
   return { keys: keys.map((key) => ({ ...key })) }
 }

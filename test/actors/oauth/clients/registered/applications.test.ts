@@ -371,6 +371,6 @@ for (const [title, change, pointer] of [
 ] as [string, Partial<ApplicationDraft>, string | undefined][]) {
   test.serial(
     `an application with ${title} is ${pointer === undefined ? 'accepted' : 'refused'}`,
-    (t) => t.is(draftFault(draft(change), [])?.pointer, pointer),
+    async (t) => t.is((await draftFault(draft(change), []))?.pointer, pointer),
   )
 }

@@ -1,18 +1,17 @@
-import { createHmac, createPublicKey, type KeyObject, sign } from 'node:crypto'
+import { createHmac, type KeyObject, sign } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
 import * as jose from 'jose'
 import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
-import { importPublicJwk } from '../../../../actors/platform/jose/jwk.js'
+import { type ImportedKey, importPublicJwk } from '../../../../actors/platform/jose/external-jwk.js'
 import {
-  decodeJwt,
-  JWT_CHARACTERS_MAX,
-  type SigningKey,
-  signJwt,
-  type VerificationKey,
-  type VerifyOptions,
-  verifyJwt,
-} from '../../../../actors/platform/jose/jwt.js'
+  hasType,
+  isSignedBy,
+  JWS_CHARACTERS_MAX,
+  readJws,
+  untimely,
+} from '../../../../actors/platform/jose/external-jws.js'
+import type { SigningKey } from '../../../../actors/platform/jose/own-jwt.js'
 import { runs } from '../../../support/runs.js'
 
 const NOW = 1_900_000_000
@@ -20,10 +19,12 @@ const es256Pair = freshKeyPair('P-256')
 const eddsaPair = freshKeyPair('ed25519')
 const es256: SigningKey = { kid: 'es', algorithm: 'ES256', privateKey: es256Pair.privateKey }
 const eddsa: SigningKey = { kid: 'ed', algorithm: 'EdDSA', privateKey: eddsaPair.privateKey }
-const publicKeys: Record<string, VerificationKey> = {
-  es: { algorithm: 'ES256', publicKey: es256Pair.publicKey },
-  ed: { algorithm: 'EdDSA', publicKey: eddsaPair.publicKey },
-}
+const imported = async ({ publicKey }: { publicKey: KeyObject }) =>
+  (await importPublicJwk(publicKey.export({ format: 'jwk' })))!
+const publicKeys: ReadonlyMap<string, ImportedKey> = new Map([
+  ['es', await imported(es256Pair)],
+  ['ed', await imported(eddsaPair)],
+])
 const claims = {
   iss: 'https://id.example',
   sub: 'agent',
@@ -31,14 +32,6 @@ const claims = {
   iat: NOW - 10,
   nbf: NOW - 10,
   exp: NOW + 290,
-}
-const options: VerifyOptions = {
-  keyOf: ({ kid }) => (kid === undefined ? undefined : publicKeys[kid]),
-  typ: 'at+jwt',
-  nowSecs: NOW,
-  leewaySecs: 5,
-  issuer: 'https://id.example',
-  audience: 'https://api.example',
 }
 const b64 = (text: string | Uint8Array) => Buffer.from(text).toString('base64url')
 
@@ -54,83 +47,57 @@ function rawSignature(input: string, { algorithm, privateKey }: SigningKey): Buf
     : sign(null, Buffer.from(input), privateKey)
 }
 const header = { alg: 'ES256', typ: 'at+jwt', kid: 'es' }
-const reasonOf = (token: string, changes: Partial<VerifyOptions> = {}) => {
-  const outcome = verifyJwt(token, { ...options, ...changes })
-  return outcome.tag === 'refused' ? outcome.reason : outcome.tag
+/** What a caller learns that expects a type and finds keys by `kid`. */
+async function outcomeOf(token: string, typ: string | null = 'at+jwt') {
+  const jws = readJws(token)
+  if (jws === undefined) return 'malformed'
+  if (!hasType(jws, typ)) return 'type'
+  const key = publicKeys.get(jws.header.kid ?? '')
+  if (key === undefined) return 'unknown_key'
+  return (await isSignedBy(jws, key)) ? 'verified' : 'signature'
 }
 
 for (const key of [es256, eddsa]) {
-  test(`a token signed with ${key.algorithm} verifies, here and with jose`, async (t) => {
-    const token = signJwt(key, 'at+jwt', claims)
-    const outcome = verifyJwt(token, options)
-    t.true(outcome.tag === 'verified')
-    if (outcome.tag === 'verified') {
-      t.deepEqual({ ...outcome.claims }, claims)
-      t.like(outcome.header, { alg: key.algorithm, typ: 'at+jwt', kid: key.kid })
-    }
-    const { payload } = await jose.jwtVerify(token, publicKeys[key.kid]!.publicKey, {
-      currentDate: new Date(NOW * 1000),
-    })
-    t.deepEqual(payload, claims)
-  })
-
   test(`a token that jose signed with ${key.algorithm} verifies here`, async (t) => {
     const token = await new jose.SignJWT(claims)
       .setProtectedHeader({ alg: key.algorithm, typ: 'at+jwt', kid: key.kid })
       .sign(key.privateKey)
-    t.is(reasonOf(token), 'verified')
+    t.is(await outcomeOf(token), 'verified')
+    t.deepEqual(readJws(token)?.claims, claims)
   })
 
-  test(`a flipped bit anywhere in a ${key.algorithm} token is refused`, (t) => {
-    const token = signJwt(key, 'at+jwt', claims)
-    t.notThrows(() =>
+  test(`a flipped bit anywhere in a ${key.algorithm} token is refused`, async (t) => {
+    const token = forge({ alg: key.algorithm, typ: 'at+jwt', kid: key.kid }, claims, key)
+    await t.notThrowsAsync(() =>
       fc.assert(
-        fc.property(fc.nat(token.length - 1), fc.integer({ min: 0, max: 6 }), (at, bit) => {
-          const code = token.charCodeAt(at) ^ (1 << bit)
-          const changed = token.slice(0, at) + String.fromCharCode(code) + token.slice(at + 1)
-          return verifyJwt(changed, options).tag === 'refused'
-        }),
+        fc.asyncProperty(
+          fc.nat(token.length - 1),
+          fc.integer({ min: 0, max: 6 }),
+          async (at, bit) => {
+            const code = token.charCodeAt(at) ^ (1 << bit)
+            const changed = token.slice(0, at) + String.fromCharCode(code) + token.slice(at + 1)
+            return (await outcomeOf(changed)) !== 'verified'
+          },
+        ),
         { numRuns: runs(300) },
       ),
     )
   })
 }
 
-test('arbitrary claims survive signing and verification', (t) => {
-  const value = fc.jsonValue({ maxDepth: 4, stringUnit: 'binary' })
-  t.notThrows(() =>
-    fc.assert(
-      fc.property(fc.dictionary(fc.string({ maxLength: 20 }), value, { maxKeys: 6 }), (more) => {
-        const all = JSON.parse(JSON.stringify({ ...more, iat: NOW, exp: NOW + 1 }))
-        const token = signJwt(eddsa, 'at+jwt', all)
-        const outcome = verifyJwt(token, { ...options, issuer: undefined, audience: undefined })
-        // A lone surrogate is not valid UTF-8: encoding turns it into U+FFFD.
-        const carried = JSON.parse(Buffer.from(JSON.stringify(all)).toString())
-        // The arbitrary members may contain times.
-        if (outcome.tag === 'refused') return 'nbf' in all && outcome.reason !== 'signature'
-        return (
-          JSON.stringify({ ...carried, exp: 0, iat: 0 }) ===
-          JSON.stringify({ ...outcome.claims, exp: 0, iat: 0 })
-        )
-      }),
-      { numRuns: runs(200) },
-    ),
-  )
-})
-
 test('arbitrary text is refused and never throws', (t) => {
   const part = fc.oneof(fc.string(), fc.base64String(), fc.uint8Array().map(b64))
   t.notThrows(() =>
     fc.assert(
       fc.property(fc.array(part, { maxLength: 6 }), (parts) => {
-        return verifyJwt(parts.join('.'), options).tag === 'refused'
+        return readJws(parts.join('.')) === undefined
       }),
       { numRuns: runs(2_000) },
     ),
   )
 })
 
-const good = signJwt(es256, 'at+jwt', claims)
+const good = forge(header, claims)
 const [goodHeader, goodPayload, goodSignature] = good.split('.') as [string, string, string]
 
 for (const [title, token] of [
@@ -150,7 +117,7 @@ for (const [title, token] of [
   ['a signature of 63 bytes', `${goodHeader}.${goodPayload}.${b64(new Uint8Array(63))}`],
   ['a signature of 65 bytes', `${goodHeader}.${goodPayload}.${b64(new Uint8Array(65))}`],
   ['a DER signature', `${goodHeader}.${goodPayload}.${b64(derSignature())}`],
-  ['more than 16 KiB', forge(header, { ...claims, long: 'x'.repeat(JWT_CHARACTERS_MAX) })],
+  ['more than 16 KiB', forge(header, { ...claims, long: 'x'.repeat(JWS_CHARACTERS_MAX) })],
   ['a megabyte', `${goodHeader}.${'A'.repeat(1_000_000)}.${goodSignature}`],
   ['an array as payload', forge(header, '[]')],
   ['null as payload', forge(header, 'null')],
@@ -183,12 +150,12 @@ for (const [title, token] of [
     ),
   ],
 ] as const) {
-  test(`a token with ${title} is malformed`, (t) => t.is(reasonOf(token), 'malformed'))
+  test(`a token with ${title} is malformed`, (t) => t.is(readJws(token), undefined))
 }
 
-test('equal names in different objects are not duplicates', (t) => {
+test('equal names in different objects are not duplicates', async (t) => {
   const text = `${JSON.stringify(claims).slice(0, -1)},"a":{"x":1},"b":{"x":1},"c":["x","x",{"x":"x"}]}`
-  t.is(reasonOf(forge(header, text)), 'verified')
+  t.is(await outcomeOf(forge(header, text)), 'verified')
 })
 
 for (const [title, changed] of [
@@ -221,10 +188,8 @@ for (const [title, changed] of [
   ['text that is not JSON', 'alg=ES256'],
   ['a prototype', '{"__proto__":{"alg":"ES256"},"typ":"at+jwt","kid":"es"}'],
 ] as const) {
-  test(`a header with ${title} is refused before any key is looked up`, (t) => {
-    const keyOf = () => t.fail('no look-up') as never
-    t.is(reasonOf(forge(changed, claims), { keyOf }), 'header')
-  })
+  test(`a header with ${title} is refused before any key is looked up`, (t) =>
+    t.is(readJws(forge(changed, claims)), undefined))
 }
 
 for (const [title, changed] of [
@@ -237,25 +202,18 @@ for (const [title, changed] of [
   ['a content type', { ...header, cty: 'JWT' }],
   ['an unknown member', { ...header, extra: 1 }],
 ] as const) {
-  test(`a header with ${title} is verified with the registered key alone`, (t) => {
-    t.is(reasonOf(forge(changed, claims)), 'verified')
-  })
+  test(`a header with ${title} is verified with the registered key alone`, async (t) =>
+    t.is(await outcomeOf(forge(changed, claims)), 'verified'))
 }
 
 for (const kid of ['../../etc/passwd', "es' or '1'='1", 'unknown', '__proto__', 'constructor']) {
-  test(`kid ${kid} is only looked up, and unknown`, (t) => {
-    const keyOf: VerifyOptions['keyOf'] = ({ kid: named }) =>
-      new Map(Object.entries(publicKeys)).get(named ?? '')
-    const expected = /\s/.test(kid) ? 'header' : 'unknown_key'
-    t.is(reasonOf(forge({ ...header, kid }, claims), { keyOf }), expected)
+  test(`kid ${kid} is only looked up, and unknown`, async (t) => {
+    const expected = /\s/.test(kid) ? 'malformed' : 'unknown_key'
+    t.is(await outcomeOf(forge({ ...header, kid }, claims)), expected)
   })
 }
 
-test('a token without kid is refused where keys are found by kid', (t) => {
-  t.is(reasonOf(forge({ alg: 'ES256', typ: 'at+jwt' }, claims)), 'unknown_key')
-})
-
-test('a public key used as the secret of a MAC verifies nothing', (t) => {
+test('a public key used as the secret of a MAC verifies nothing', async (t) => {
   const forms = [
     es256Pair.publicKey.export({ format: 'pem', type: 'spki' }),
     JSON.stringify(es256Pair.publicKey.export({ format: 'jwk' })),
@@ -265,16 +223,20 @@ test('a public key used as the secret of a MAC verifies nothing', (t) => {
     for (const alg of ['HS256', 'ES256', 'EdDSA']) {
       const input = `${b64(JSON.stringify({ ...header, alg }))}.${b64(JSON.stringify(claims))}`
       const mac = createHmac('sha512', secret).update(input).digest()
-      t.not(reasonOf(`${input}.${b64(mac)}`), 'verified')
+      t.not(await outcomeOf(`${input}.${b64(mac)}`), 'verified')
     }
   }
 })
 
-test('a key verifies its own algorithm only', (t) => {
-  t.is(reasonOf(forge({ ...header, kid: 'ed' }, claims)), 'signature')
-  t.is(reasonOf(forge({ ...header, alg: 'EdDSA' }, claims, eddsa)), 'signature')
-  t.is(reasonOf(forge({ ...header, alg: 'EdDSA', kid: 'ed' }, claims, es256)), 'signature')
-  t.is(reasonOf(forge({ ...header, alg: 'EdDSA' }, claims, es256)), 'signature', 'alg is a lie')
+test('a key verifies its own algorithm only', async (t) => {
+  t.is(await outcomeOf(forge({ ...header, kid: 'ed' }, claims)), 'signature')
+  t.is(await outcomeOf(forge({ ...header, alg: 'EdDSA' }, claims, eddsa)), 'signature')
+  t.is(await outcomeOf(forge({ ...header, alg: 'EdDSA', kid: 'ed' }, claims, es256)), 'signature')
+  t.is(
+    await outcomeOf(forge({ ...header, alg: 'EdDSA' }, claims, es256)),
+    'signature',
+    'alg is a lie',
+  )
 })
 
 for (const [typ, expected, outcome] of [
@@ -292,75 +254,30 @@ for (const [typ, expected, outcome] of [
   ['JWT', null, 'verified'],
   ['at+jwt', null, 'type'],
 ] as const) {
-  test(`typ ${typ} where ${expected} is expected: ${outcome}`, (t) => {
-    t.is(reasonOf(forge({ ...header, typ }, claims), { typ: expected }), outcome)
+  test(`typ ${typ} where ${expected} is expected: ${outcome}`, async (t) => {
+    t.is(await outcomeOf(forge({ ...header, typ }, claims), expected), outcome)
   })
 }
 
-for (const [title, text, outcome] of [
-  ['exp as a string', `"exp":"${NOW + 100}","iat":${NOW}`, 'claims'],
-  ['exp as a float', `"exp":${NOW + 100}.5,"iat":${NOW}.25`, 'verified'],
-  ['a fraction after the leeway', `"exp":${NOW - 6}.5,"iat":${NOW - 9}`, 'expired'],
-  ['exp 1e400', `"exp":1e400,"iat":${NOW}`, 'claims'],
-  ['exp beyond safe integers', `"exp":9007199254740993,"iat":${NOW}`, 'claims'],
-  ['a negative exp', `"exp":-1,"iat":${NOW}`, 'claims'],
-  ['exp null', `"exp":null,"iat":${NOW}`, 'claims'],
-  ['no exp', `"iat":${NOW}`, 'claims'],
-  ['no iat', `"exp":${NOW + 100}`, 'claims'],
-  ['iat as a string', `"exp":${NOW + 100},"iat":"${NOW}"`, 'claims'],
-  ['nbf as a string', `"exp":${NOW + 100},"iat":${NOW},"nbf":"0"`, 'claims'],
-  ['an exp at the edge of the leeway', `"exp":${NOW - 5},"iat":${NOW - 9}`, 'expired'],
-  ['an exp within the leeway', `"exp":${NOW - 4},"iat":${NOW - 9}`, 'verified'],
-  ['an iat at the edge of the leeway', `"exp":${NOW + 100},"iat":${NOW + 5}`, 'verified'],
-  ['an iat in the future', `"exp":${NOW + 100},"iat":${NOW + 6}`, 'not_yet_valid'],
-  ['an nbf in the future', `"exp":${NOW + 100},"iat":${NOW},"nbf":${NOW + 6}`, 'not_yet_valid'],
-  ['an exp written as 1.9e9', `"exp":1.9000001e9,"iat":${NOW}`, 'verified'],
+for (const [title, times, outcome] of [
+  ['no times', {}, null],
+  ['exp as a string', { exp: `${NOW + 100}` }, 'the proof has expired'],
+  ['exp 1e400', { exp: Infinity }, 'the proof has expired'],
+  ['exp beyond safe integers', { exp: 2 ** 53 }, 'the proof has expired'],
+  ['a negative exp', { exp: -1 }, 'the proof has expired'],
+  ['exp null', { exp: null }, 'the proof has expired'],
+  ['exp now', { exp: NOW }, 'the proof has expired'],
+  ['exp as a float', { exp: NOW + 0.5 }, null],
+  ['nbf as a string', { nbf: '0' }, 'the proof is not valid yet'],
+  ['an nbf at the edge', { nbf: NOW + 60 }, null],
+  ['an nbf in the future', { nbf: NOW + 61 }, 'the proof is not valid yet'],
 ] as const) {
-  test(`a token with ${title}: ${outcome}`, (t) => {
-    const token = forge(header, `{"iss":"https://id.example","aud":"https://api.example",${text}}`)
-    t.is(reasonOf(token), outcome)
-  })
-}
-
-for (const [title, changes, outcome] of [
-  ['another issuer', { iss: 'https://evil.example' }, 'issuer'],
-  ['an issuer with an extra slash', { iss: 'https://id.example/' }, 'issuer'],
-  ['an array as issuer', { iss: ['https://id.example'] }, 'issuer'],
-  ['no issuer', { iss: undefined }, 'issuer'],
-  ['another audience', { aud: 'https://other.example' }, 'audience'],
-  ['an empty audience list', { aud: [] }, 'audience'],
-  ['an audience list with a number', { aud: ['https://api.example', 1] }, 'audience'],
-  ['no audience', { aud: undefined }, 'audience'],
-  ['one audience as a string', { aud: 'https://api.example' }, 'verified'],
-] as const) {
-  test(`a token with ${title}: ${outcome}`, (t) => {
-    t.is(reasonOf(signJwt(es256, 'at+jwt', { ...claims, ...changes })), outcome)
-  })
+  test(`a proof with ${title}: ${outcome}`, (t) => t.is(untimely(times, NOW, 60), outcome))
 }
 
 test('an embedded key is read, for proofs that carry their key', (t) => {
   const jwk = es256Pair.publicKey.export({ format: 'jwk' })
-  const decoded = decodeJwt(forge({ typ: 'dpop+jwt', alg: 'ES256', jwk }, claims))
-  t.true(decoded.tag === 'decoded')
-  if (decoded.tag === 'decoded') t.deepEqual(decoded.jwt.header.jwk, jwk)
-})
-
-test('jose and jwt.ts agree on every well-formed token with one changed signature byte', async (t) => {
-  const key: KeyObject = createPublicKey(es256Pair.privateKey)
-  for (let at = 0; at < 64; at += 7) {
-    const bytes = Buffer.from(goodSignature, 'base64url')
-    bytes[at]! ^= 1
-    const token = `${goodHeader}.${goodPayload}.${b64(bytes)}`
-    t.is(reasonOf(token), 'signature')
-    await t.throwsAsync(jose.jwtVerify(token, key, { currentDate: new Date(NOW * 1000) }))
-  }
-})
-
-test('our own public JWK is imported unchanged', (t) => {
-  for (const { publicKey } of Object.values(publicKeys)) {
-    const jwk = publicKey.export({ format: 'jwk' })
-    t.true(importPublicJwk(jwk)?.publicKey.equals(publicKey))
-  }
+  t.deepEqual(readJws(forge({ typ: 'dpop+jwt', alg: 'ES256', jwk }, claims))?.header.jwk, jwk)
 })
 
 function derSignature(): Buffer {
