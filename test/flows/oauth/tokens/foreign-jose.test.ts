@@ -75,8 +75,8 @@ for (const [title, times, status] of [
 ] as const)
   test(`an assertion with ${title}: ${status}`, async (t) => t.is(await ask({}, times()), status))
 
-test('a DPoP proof with a fraction and unknown header members is accepted', async (t) => {
-  const proofOf = (iat: number) =>
+test('a DPoP proof with a fraction and unknown header members is accepted, if its key may verify', async (t) => {
+  const proofOf = (iat: number, uses = {}) =>
     new SignJWT({
       jti: crypto.randomUUID(),
       htm: 'POST',
@@ -86,11 +86,13 @@ test('a DPoP proof with a fraction and unknown header members is accepted', asyn
       .setProtectedHeader({
         alg: 'ES256',
         typ: 'dpop+jwt',
-        jwk: foreignJwk,
+        jwk: { ...foreignJwk, ...uses },
         cty: 'none',
         kid: 'k-1',
       })
       .sign(foreign.privateKey)
   t.is(await ask({}, {}, { proof: await proofOf(now()) }), 200)
   t.not(await ask({}, {}, { proof: await proofOf(now() - 400.5) }), 200)
+  t.is(await ask({}, {}, { proof: await proofOf(now(), { key_ops: ['verify'] }) }), 200)
+  t.is(await ask({}, {}, { proof: await proofOf(now(), { key_ops: ['encrypt'] }) }), 400)
 })
