@@ -231,13 +231,13 @@ for (const [pattern, instead, allowed] of BANNED) {
 
 /** Files that take public keys or verify signatures with node:crypto, and what they do instead of reading JWTs of others. */
 const NODE_VERIFIES = {
-  'actors/agents/proof-of-work/keys.ts': 'raw keys of agents',
   'actors/agents/proof-of-work/signatures.ts': 'signatures of agents over text',
+  'actors/domain/agents/agent-keys.ts': 'raw keys of agents',
   'actors/oauth/signing-keys/rotation.ts': 'our new key pair',
   'actors/platform/jose/own-jwt.ts': 'our own tokens',
   'actors/vault/ssh-certificates/keys.ts': 'SSH keys',
   'runtime/cli/seed/mixed.ts': 'made-up agents',
-  'runtime/client/agent.ts': 'the key of the agent itself',
+  'runtime/clients/client/agent.ts': 'the key of the agent itself',
   'runtime/kernel/key-pair.ts': 'new key pairs',
 }
 
@@ -252,7 +252,7 @@ test('JWTs and JWKs of others are verified, imported and decoded by jose', (t) =
   // The second one reads a cookie of the console.
   t.deepEqual(matching(/JSON\.parse\(\s*Buffer\.from\([^)]*'base64url'/).toSorted(), [
     'actors/platform/jose/own-jwt.ts',
-    'gateway/console/session.ts',
+    'gateway/apps/console/session.ts',
   ])
 })
 

@@ -1,4 +1,4 @@
-/** Signing and verifying tokens: ours on node:crypto, and those of others with jose, compared with bare node:crypto. */
+/** Signing and verifying our tokens on node:crypto, and foreign tokens with jose, compared with bare node:crypto. */
 import { sign, verify } from 'node:crypto'
 import * as jose from 'jose'
 import { freshKeyPair } from '../../runtime/kernel/key-pair.js'
@@ -91,7 +91,7 @@ for (const algorithm of ['ES256', 'EdDSA'] as const) {
           target: 0.5,
           run: (ms) => saturate(ms, 1, () => verifyOwnJwt(token, 'at+jwt', keyOf)),
         },
-        { name: 'a token of others, 8 at once', run: (ms) => saturate(ms, 8, external) },
+        { name: 'a foreign token with jose, 8 in flight', run: (ms) => saturate(ms, 8, external) },
         {
           name: 'jose jwtVerify, 8 in flight',
           run: (ms) => saturate(ms, 8, () => jose.jwtVerify(token, publicKey, joseOptions)),

@@ -16,7 +16,7 @@ const COMPACT = /^([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]+)\.[A-Za-z0-9_-]{85}[AQgw]$/
 /** `Ed25519` (RFC 9864) and `EdDSA` (RFC 8037) are two names of one algorithm. */
 const NAMES = { ES256: ['ES256'], EdDSA: ['EdDSA', 'Ed25519'] }
 
-export type JwsHeader = {
+type JwsHeader = {
   readonly alg: ProofAlgorithm
   readonly typ: string | undefined
   readonly kid: string | undefined

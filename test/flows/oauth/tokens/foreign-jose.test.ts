@@ -94,5 +94,5 @@ test('a DPoP proof with a fraction and unknown header members is accepted, if it
   t.is(await ask({}, {}, { proof: await proofOf(now()) }), 200)
   t.not(await ask({}, {}, { proof: await proofOf(now() - 400.5) }), 200)
   t.is(await ask({}, {}, { proof: await proofOf(now(), { key_ops: ['verify'] }) }), 200)
-  t.is(await ask({}, {}, { proof: await proofOf(now(), { key_ops: ['encrypt'] }) }), 400)
+  t.is(await ask({}, {}, { proof: await proofOf(now(), { key_ops: ['encrypt'] }) }), 401)
 })
