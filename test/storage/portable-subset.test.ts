@@ -173,6 +173,8 @@ const WITHOUT_TENANT = [
   'siwe_nonces_nonce_sha256_key',
   'status_lists_id_key',
   'tenant_transfers_id_key',
+  'trusted_issuer_rules_id_key',
+  'trusted_issuers_id_key',
   'upstream_identities_pkey',
   'upstream_identities_provider_issuer_subject_key',
   'upstream_sign_ins_state_sha256_key',
