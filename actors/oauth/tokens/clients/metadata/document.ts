@@ -30,7 +30,6 @@ const ID_JAG = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
 const GRANTS: readonly string[] = ['authorization_code', 'refresh_token', DEVICE_CODE]
 const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'] as const
 const SECRETS = ['client_secret', 'client_secret_expires_at'] as const
-/** Members of private and symmetric keys (RFC 7518 section 6). */
 const LIST_MAX = 100
 const DECISIVE = [
   'redirect_uris',
