@@ -32,15 +32,13 @@ alter table trusted_issuers enable row level security;
 alter table trusted_issuers force row level security;
 create policy tenant on trusted_issuers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
--- Which tokens of an issuer stand for which application or agent. The first rule that matches decides.
+-- Which tokens of an issuer stand for which application. The first rule that matches decides.
 create table trusted_issuer_rules (
   tenant_id uuid not null,
   id uuid not null,
   trusted_issuer_id uuid not null,
   name text not null,
-  -- One of the two.
-  client_id uuid,
-  agent_id uuid,
+  client_id uuid not null,
   -- [{claim, op, value}]: all of them hold.
   conditions jsonb not null,
   scopes text[] not null,
@@ -50,7 +48,6 @@ create table trusted_issuer_rules (
   created_at timestamptz not null,
   primary key (tenant_id, id),
   unique (id),
-  check ((client_id is null) <> (agent_id is null)),
   foreign key (tenant_id, trusted_issuer_id) references trusted_issuers (tenant_id, id) on delete cascade
 );
 create index trusted_issuer_rules_order on trusted_issuer_rules (tenant_id, trusted_issuer_id, position, created_at, id);

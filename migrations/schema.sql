@@ -3159,8 +3159,7 @@ create table trusted_issuer_rules (
   id uuid not null,
   trusted_issuer_id uuid not null,
   name text not null,
-  client_id uuid,
-  agent_id uuid,
+  client_id uuid not null,
   conditions jsonb not null,
   scopes text[] not null,
   resources text[] not null,
@@ -3169,7 +3168,6 @@ create table trusted_issuer_rules (
   created_at timestamp with time zone not null,
   constraint trusted_issuer_rules_pkey PRIMARY KEY (tenant_id, id),
   constraint trusted_issuer_rules_id_key UNIQUE (id),
-  constraint trusted_issuer_rules_check CHECK (((client_id IS NULL) <> (agent_id IS NULL))),
   constraint trusted_issuer_rules_max_lifetime_secs_check CHECK ((max_lifetime_secs > 0)),
   constraint trusted_issuer_rules_tenant_id_trusted_issuer_id_fkey FOREIGN KEY (tenant_id, trusted_issuer_id) REFERENCES trusted_issuers(tenant_id, id) ON DELETE CASCADE
 );

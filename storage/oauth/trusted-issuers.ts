@@ -4,9 +4,6 @@ import {
   type TrustedIssuer,
   trustedIssuer,
 } from '../../actors/domain/entities/trusted-issuer.js'
-import type { OrganizationRole } from '../../actors/domain/scopes.js'
-import { roleIn } from '../agents/agents.js'
-import { agentInForce } from '../platform/in-force.js'
 import { entityTable } from '../platform/portable/entity-table.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, type Transaction } from '../platform/sql.js'
@@ -14,7 +11,7 @@ import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 export const trustedIssuerTable = entityTable(trustedIssuer)
 
 const RULE_COLUMNS =
-  'id tenant_id trusted_issuer_id name client_id agent_id conditions scopes resources max_lifetime_secs position created_at'
+  'id tenant_id trusted_issuer_id name client_id conditions scopes resources max_lifetime_secs position created_at'
 
 /** The issuers of a tenant whose tokens are accepted. */
 export const activeIssuers = (tx: Transaction, tenantId: string) =>
@@ -38,14 +35,13 @@ export async function insertRule(tx: Transaction, rule: Rule): Promise<void> {
   await tx.query({
     name: 'trusted_issuer_rule.insert',
     text: `insert into trusted_issuer_rules (${RULE_COLUMNS.replaceAll(' ', ', ')})
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)`,
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)`,
     values: [
       rule.id,
       rule.tenantId,
       rule.trustedIssuerId,
       rule.name,
       rule.clientId,
-      rule.agentId,
       JSON.stringify(rule.conditions),
       rule.scopes,
       rule.resources,
@@ -65,35 +61,14 @@ export const deleteRule = (tx: Transaction, tenantId: string, issuerId: string, 
     values: [tenantId, issuerId, ruleId],
   })
 
-/** The target of rules, and the scopes that it has been given. */
-export type RuleTarget = {
-  readonly scopes: readonly string[]
-  /** The role of an agent in the organization of the tenant. Null for others. */
-  readonly role: OrganizationRole | null
-}
-
-/**
- * The target of a rule. Undefined if it is no active application or agent of the tenant. The home tenant of an agent may be
- * another one, so the transaction crosses tenants.
- */
-export const findRuleTarget = (
-  tx: Transaction,
-  tenantId: string,
-  { clientId, agentId }: Pick<Rule, 'clientId' | 'agentId'>,
-) =>
-  firstRow<RuleTarget>(tx, {
+/** The scopes of an active application, and of API resources that list it. Undefined for another id. */
+export const scopesOfApplication = (tx: Transaction, tenantId: string, clientId: string) =>
+  firstRow<{ readonly scopes: readonly string[] }>(tx, {
     name: 'trusted_issuer_rule.target',
     text: `select c.scopes || array(select s ->> 'name' from api_resources r, jsonb_array_elements(r.scopes) s
-               where r.tenant_id = $1 and c.id::text = any(r.client_ids)) as scopes, null as role
-           from applications c where c.tenant_id = $1 and c.id = $2 and c.status = 'active'
-           union all
-           select a.scopes, ${roleIn('t')} as role
-           from agents a join tenants t on t.id = $1 and t.status = 'active'
-           where a.id = $3 and ${agentInForce('a.id')}
-             and (a.tenant_id = t.id or ${roleIn('t')} is not null)
-             and not exists (select from agent_suspensions x
-               where x.tenant_id = t.id and x.agent_id = a.id)`,
-    values: [tenantId, clientId, agentId],
+             where r.tenant_id = $1 and c.id::text = any(r.client_ids)) as scopes
+           from applications c where c.tenant_id = $1 and c.id = $2 and c.status = 'active'`,
+    values: [tenantId, clientId],
   })
 
 /** True if a write failed because the tenant has the issuer for this purpose. */

@@ -206,6 +206,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   tenant_id: workspace.tenantId,
   user_id: objectAt('/api/v1/tenant-users/{user_id}'),
   agent_id: objectAt('/api/v1/agents/{agent_id}'),
+  client_id: objectAt('/api/v1/applications/{application_id}'),
   tenant_slug: String(workspace.body['tenant_slug']),
 }
 

@@ -122,8 +122,9 @@ export const Condition = z
 export const RULE_MEMBERS = {
   name: ChosenName,
   target: z
-    .union([z.object({ client_id: z.uuid() }).strict(), z.object({ agent_id: z.uuid() }).strict()])
-    .meta({ description: 'The application or agent that gets the token.' }),
+    .object({ client_id: z.uuid() })
+    .strict()
+    .meta({ description: 'The application that gets the token.' }),
   conditions: z.array(Condition).min(1).max(20).meta({
     description:
       'All of them must hold. One must pin what the issuer never gives to another workload.',
@@ -155,8 +156,7 @@ export const RULE_MEMBERS = {
 export type RuleCondition = z.output<typeof Condition>
 export type RuleDraft = {
   readonly name: string
-  readonly clientId: string | null
-  readonly agentId: string | null
+  readonly clientId: string
   readonly conditions: readonly RuleCondition[]
   readonly scopes: readonly string[]
   readonly resources: readonly string[]

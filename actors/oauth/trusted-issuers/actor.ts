@@ -1,17 +1,13 @@
 /** Issuers that a tenant trusts, the rules for their tokens, and the admission of a token. */
 import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
-import {
-  isIssuerTaken,
-  rulesOf,
-  trustedIssuerTable,
-} from '../../../storage/oauth/trusted-issuers.js'
+import { isIssuerTaken, trustedIssuerTable } from '../../../storage/oauth/trusted-issuers.js'
 import {
   type TrustedIssuer,
   trustedIssuer,
   type TrustedIssuerMembers,
 } from '../../domain/entities/trusted-issuer.js'
 import { atMostEvery } from '../../platform/batching/at-most-every.js'
-import { powersBeyond } from '../../domain/scopes.js'
+import { isUuid } from '../../domain/ids.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import { entityHandlers } from '../../platform/entity-handlers.js'
 import { admitAssertion, evaluateTrustedIssuerToken } from './admit.js'
@@ -21,7 +17,7 @@ import {
   deleteTrustedIssuerRule,
   listTrustedIssuerRules,
 } from './issuer-rules.js'
-import { draftFault } from './issuer-draft.js'
+import { changeFault, draftFault } from './issuer-draft.js'
 import type { TrustedIssuersNeeds, TrustedIssuerTools } from './needs.js'
 import { type IssuerRefused, trustedIssuers, type TrustedIssuersProtocol } from './protocol.js'
 
@@ -41,16 +37,14 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
       table: trustedIssuerTable,
       most: ISSUERS_MAX,
       faultOf: (draft) => draftFault(draft, needs.urlFaultOf),
-      // Who replaces the keys could get tokens of every rule.
-      foreignFault: async (_change, { principal: { tenantId, scopes } }, { signal }, id) => {
-        if (id === null) return null
-        const rules = await needs.database.tenant(tenantId, (tx) => rulesOf(tx, tenantId, id), {
-          signal,
-        })
-        const given = rules.flatMap((rule) => rule.scopes)
-        const beyond = powersBeyond([...new Set(given)], scopes)
-        return beyond.length > 0 ? { tag: 'forbidden', scopes: beyond } : null
-      },
+      foreignFault: (change, { principal }, { signal }, id) =>
+        id === null || !isUuid(id)
+          ? Promise.resolve(null)
+          : needs.database.tenant(
+              principal.tenantId,
+              (tx) => changeFault(tx, principal, id, change),
+              { signal },
+            ),
       isConflict: (error) => isIssuerTaken(error),
       auditOf: ({ issuer, name }) => ({ issuer, name }),
       powersOf: ({ purposes, kind, status }) => ({ purposes, kind, status }),

@@ -1,10 +1,13 @@
-/** Finds out for which application or agent a token of a trusted issuer stands. */
+/** Finds out for which application a token of a trusted issuer stands. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
-import { activeIssuers, findRuleTarget, rulesOf } from '../../../storage/oauth/trusted-issuers.js'
+import {
+  activeIssuers,
+  rulesOf,
+  scopesOfApplication,
+} from '../../../storage/oauth/trusted-issuers.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Rule, TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
-import { agentScopes } from '../../domain/scopes.js'
 import type { TtlCache } from '../../platform/batching/ttl-cache.js'
 import { type IssuerJws, isSignedByIssuer, readIssuerJws } from '../../platform/jose/issuer-jws.js'
 import type { IssuerKeys, KeySet } from './issuer-keys.js'
@@ -52,24 +55,13 @@ export async function judge(
   const rules = await needs.database.tenant(tenantId, (tx) => rulesOf(tx, tenantId, issuer.id))
   const rule = matchRules(rules, jws.claims)
   if ('failed' in rule) return rule
-  const held = await scopesOfTarget(needs, tenantId, rule)
-  if (held === null)
-    return { failed: [failed('target', 'the application or agent is not active')], rule }
-  return { issuer, rule, jws, scopes: rule.scopes.filter((scope) => held.includes(scope)) }
-}
-
-/** The scopes that the target of a rule may have. Null if it is no active application or agent of the tenant. */
-export async function scopesOfTarget(
-  { database }: Pick<AdmissionNeeds, 'database'>,
-  tenantId: string,
-  rule: Pick<Rule, 'clientId' | 'agentId'>,
-): Promise<readonly string[] | null> {
-  // The home tenant of an agent may be another one, so the look-up crosses tenants.
-  const target = await database.system((tx) => findRuleTarget(tx, tenantId, rule), {
-    pool: 'identity',
-  })
-  if (target === undefined || rule.agentId === null) return target?.scopes ?? null
-  return agentScopes({ controlPlane: false, role: target.role, granted: target.scopes })
+  const target = await needs.database.tenant(tenantId, (tx) =>
+    scopesOfApplication(tx, tenantId, rule.clientId),
+  )
+  if (target === undefined)
+    return { failed: [failed('target', 'the application is not active')], rule }
+  const scopes = rule.scopes.filter((scope) => target.scopes.includes(scope))
+  return { issuer, rule, jws, scopes }
 }
 
 /** Uses up the `jti` of a token. False if it was used before. */

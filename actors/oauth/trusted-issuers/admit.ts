@@ -19,7 +19,7 @@ export const admitAssertion: TrustedIssuerHandler<'admitAssertion'> = async (
     tag: 'admitted',
     issuerId: issuer.id,
     ruleId: rule.id,
-    target: { clientId: rule.clientId, agentId: rule.agentId },
+    clientId: rule.clientId,
     scopes,
     resources: rule.resources,
     maxLifetimeSecs: rule.maxLifetimeSecs,

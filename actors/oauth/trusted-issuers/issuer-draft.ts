@@ -1,6 +1,19 @@
 /** What the schema of a trusted issuer cannot see. */
 import type { MemberInvalid } from '../../domain/entities/messages.js'
-import type { TrustedIssuerDraft } from '../../domain/entities/trusted-issuer.js'
+import {
+  rulesOf,
+  scopesOfApplication,
+  trustedIssuerTable,
+} from '../../../storage/oauth/trusted-issuers.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
+import type { Change } from '../../domain/entities/entity.js'
+import type {
+  TrustedIssuerDraft,
+  TrustedIssuerMembers,
+} from '../../domain/entities/trusted-issuer.js'
+import type { Principal } from '../../domain/principal.js'
+import { powersBeyond } from '../../domain/scopes.js'
+import type { IssuerRefused } from './protocol.js'
 import { keySetFault } from './issuer-keys.js'
 
 /** SPIFFE-ID section 2.1. */
@@ -16,6 +29,8 @@ export function draftFault(
   const { kind, issuer, jwksUri, jwks, spiffe } = draft
   if ((kind === 'spiffe') !== (spiffe !== null))
     return invalid('/spiffe', 'spiffe is for the kind spiffe, and required there.')
+  if (spiffe !== null && (jwks !== null || jwksUri !== null))
+    return invalid('/spiffe', 'The keys of a trust domain come from its bundle alone.')
   if (spiffe !== null) return spiffeFault(issuer, spiffe, urlFaultOf)
   if (kind === 'static_jwks' ? jwks === null : !isHttps(issuer))
     return kind === 'static_jwks'
@@ -24,6 +39,32 @@ export function draftFault(
   if (jwks !== null && jwksUri !== null) return invalid('/jwks', 'Send jwks or jwks_uri, not both.')
   if (jwks !== null) return keysFault(jwks)
   return jwksUri === null ? null : addressFault('/jwks_uri', jwksUri, urlFaultOf)
+}
+
+/** Members on which the rules of an issuer rest. */
+const FIXED = ['kind', 'issuer', 'purposes', 'spiffe'] as const
+
+/** Why the caller may not change an issuer: what its rules rest on is fixed, and who replaces keys gets their tokens. */
+export async function changeFault(
+  tx: Transaction,
+  { tenantId, scopes }: Principal,
+  id: string,
+  change: Change<TrustedIssuerMembers>,
+): Promise<IssuerRefused | null> {
+  const row = await trustedIssuerTable.find(tx, tenantId, id)
+  if (row === undefined) return null
+  const fixed = FIXED.find(
+    (name) =>
+      change[name] !== undefined && JSON.stringify(change[name]) !== JSON.stringify(row[name]),
+  )
+  if (fixed !== undefined)
+    return invalid(`/${fixed}`, `${fixed} cannot change: its rules rest on it. Add another issuer.`)
+  for (const { clientId } of await rulesOf(tx, tenantId, id)) {
+    const target = await scopesOfApplication(tx, tenantId, clientId)
+    const beyond = powersBeyond(target?.scopes ?? [], scopes)
+    if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
+  }
+  return null
 }
 
 function spiffeFault(
@@ -58,11 +99,7 @@ function addressFault(
   return fault === null ? null : invalid(pointer, `The address cannot be fetched: ${fault}.`)
 }
 
-function isHttps(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const { protocol, search, hash, username } = new URL(text)
-  return protocol === 'https:' && search === '' && hash === '' && username === ''
-}
+const isHttps = (text: string) => /^https:\/\/[^@?#\s]+$/.test(text) && URL.canParse(text)
 
 const invalid = (pointer: string, detail: string): MemberInvalid => ({
   tag: 'invalid',

@@ -90,7 +90,9 @@ function metadataFault(document: unknown, issuer: string): string | null {
 async function importSet({ keys }: Members, use: string): Promise<KeySet> {
   const found = await Promise.all(
     (keys as readonly Members[]).map(async (jwk) => {
-      const isOfUse = typeof jwk === 'object' && jwk !== null && (jwk['use'] ?? use) === use
+      // A key of a SPIFFE bundle says its use. Others may leave it out.
+      const stated = typeof jwk === 'object' && jwk !== null ? jwk['use'] : null
+      const isOfUse = stated === use || (stated === undefined && use === 'sig')
       const key = isOfUse ? await importIssuerKey({ ...jwk, use: undefined }) : undefined
       return key && { ...key, kid: typeof jwk['kid'] === 'string' ? jwk['kid'] : undefined }
     }),

@@ -1,15 +1,15 @@
-/** The rules of a trusted issuer: which of its tokens stand for which application or agent. */
+/** The rules of a trusted issuer: which of its tokens stand for which application. */
 import {
   deleteRule,
   insertRule,
   rulesOf,
+  scopesOfApplication,
   trustedIssuerTable,
 } from '../../../storage/oauth/trusted-issuers.js'
 import { isUuid } from '../../domain/ids.js'
 import { powersBeyond } from '../../domain/scopes.js'
 import { createOnce } from '../../platform/creation.js'
 import { recordAudit } from '../../platform/record-audit.js'
-import { scopesOfTarget } from './admission.js'
 import { conditionFault, isPinned, PINNED } from './conditions.js'
 import type { TrustedIssuerHandler } from './needs.js'
 import type { RuleCreated, RuleRefused } from './protocol.js'
@@ -51,12 +51,12 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
       return { tag: 'invalid', pointer: `/conditions/${fault.index}`, detail: `${fault.detail}.` }
     if (!isPinned(issuer, draft.conditions))
       return { tag: 'not_pinned', claim: PINNED[issuer.kind] }
-    const held = await scopesOfTarget(needs, tenantId, draft)
-    if (held === null) return { tag: 'target_unknown' }
-    const scope = draft.scopes.find((one) => !held.includes(one))
+    const target = await scopesOfApplication(tx, tenantId, draft.clientId)
+    if (target === undefined) return { tag: 'target_unknown' }
+    const scope = draft.scopes.find((one) => !target.scopes.includes(one))
     if (scope !== undefined) return { tag: 'scope_unknown', scope }
-    // The caller can get tokens of the rule: they choose the issuer.
-    const beyond = powersBeyond(draft.scopes, caller.principal.scopes)
+    // The caller chooses the issuer, and so can act as the application.
+    const beyond = powersBeyond(target.scopes, caller.principal.scopes)
     if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
     const rules = await rulesOf(tx, tenantId, issuerId)
     if (rules.length >= RULES_MAX) return { tag: 'full', most: RULES_MAX }
@@ -70,7 +70,7 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
       createdAt: needs.clock.now(),
     }
     await insertRule(tx, rule)
-    const { name, clientId, agentId, scopes, resources, conditions } = rule
+    const { name, clientId, scopes, resources, conditions } = rule
     recordAudit(needs, tx, caller, context, {
       type: 'admin.trusted_issuer.rule.created',
       resource: { type: 'trusted_issuer_rule', id: rule.id },
@@ -78,7 +78,6 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
         trusted_issuer_id: issuerId,
         name,
         client_id: clientId,
-        agent_id: agentId,
         scopes,
         resources,
         conditions,

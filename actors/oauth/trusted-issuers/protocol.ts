@@ -27,11 +27,11 @@ export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, Issuer
   >
   /** What would happen to a token. Issues nothing, and does not use up its `jti`. */
   evaluateTrustedIssuerToken: Ask<OneRow & { readonly token: string }, Evaluated | RowUnknown>
-  /** Finds the application or agent for which a token of a trusted issuer stands. Uses up its `jti`. */
+  /** Finds the application for which a token of a trusted issuer stands. Uses up its `jti`. */
   admitAssertion: Ask<AdmitAssertion, Admitted | NotAdmitted>
 }
 
-/** The caller lacks scopes that a rule gives. */
+/** The caller lacks scopes of the application that a rule names. */
 export type RuleForbidden = { readonly tag: 'forbidden'; readonly scopes: readonly string[] }
 
 /** `conflict`: the tenant trusts the issuer for this purpose already. */
@@ -52,7 +52,7 @@ export type RuleRefused =
   | { readonly tag: 'full'; readonly most: number }
   /** No condition pins what the issuer never gives to another workload. */
   | { readonly tag: 'not_pinned'; readonly claim: string }
-  /** The target is no active application or agent of the tenant. */
+  /** The target is no active application of the tenant. */
   | { readonly tag: 'target_unknown' }
   /** The target does not have this scope. */
   | { readonly tag: 'scope_unknown'; readonly scope: string }
@@ -96,7 +96,7 @@ export type Admitted = {
   readonly tag: 'admitted'
   readonly issuerId: string
   readonly ruleId: string
-  readonly target: Pick<Rule, 'clientId' | 'agentId'>
+  readonly clientId: string
   readonly scopes: readonly string[]
   readonly resources: readonly string[]
   readonly maxLifetimeSecs: number | null

@@ -42,7 +42,7 @@ const invalid = problem(400, 'bad-request', ({ pointer, detail }: MemberInvalid)
 }))
 
 const forbidden = problem(403, 'insufficient-scope', ({ scopes }: RuleForbidden, { baseUrl }) => ({
-  detail: `You lack scopes that a rule of the issuer gives: ${scopes.join(' ')}.`,
+  detail: `You lack scopes of the application: ${scopes.join(' ')}.`,
   headers: scopeChallenge(baseUrl, scopes),
 }))
 
@@ -73,7 +73,7 @@ const recordOf = (rule: Rule) => ({
   id: rule.id,
   trusted_issuer_id: rule.trustedIssuerId,
   name: rule.name,
-  target: rule.clientId === null ? { agent_id: rule.agentId! } : { client_id: rule.clientId },
+  target: { client_id: rule.clientId },
   conditions: [...rule.conditions],
   scopes: [...rule.scopes],
   resources: [...rule.resources],
@@ -138,7 +138,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
     method: 'POST',
     path: RULES,
     operationId: 'createTrustedIssuerRule',
-    summary: 'Add a rule: which tokens of the issuer stand for which application or agent',
+    summary: 'Add a rule: which tokens of the issuer stand for which application',
     description:
       'One condition must pin the claim that the issuer never gives again: `sub`, for Kubernetes the uid of the service ' +
       'account, for GitHub Actions `repository_id`, for GitLab `project_id`.',
@@ -154,8 +154,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
         issuerId: request.params.id,
         draft: {
           ...members,
-          clientId: 'client_id' in target ? target.client_id : null,
-          agentId: 'agent_id' in target ? target.agent_id : null,
+          clientId: target.client_id,
           maxLifetimeSecs,
           position: position ?? null,
         },
@@ -185,8 +184,8 @@ export const trustedIssuerRoutes: readonly Route[] = [
         }),
       ),
       target_unknown: problem(422, 'unprocessable-content', {
-        detail: 'The target is no active application or agent of this tenant.',
-        errors: [{ pointer: '#/target', detail: 'must be an active application or agent' }],
+        detail: 'The target is no active application of this tenant.',
+        errors: [{ pointer: '#/target', detail: 'must be an active application' }],
       }),
       scope_unknown: problem(
         422,

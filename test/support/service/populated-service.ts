@@ -88,7 +88,7 @@ export async function populateTenant(
     '/api/v1/applications/{application_id}': String(body['application_id']),
     '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
     '/api/v1/api-resources/{id}': await apiResource(api, token),
-    ...(await trustedIssuer(make, agentId)),
+    ...(await trustedIssuer(make, String(body['application_id']))),
     '/api/v1/access-policies/{id}': await make('/api/v1/access-policies', {
       name: 'Office',
       enabled: false,
@@ -123,7 +123,7 @@ export async function populateTenant(
   }
 }
 
-async function trustedIssuer(make: Make, agentId: string): Promise<Objects> {
+async function trustedIssuer(make: Make, clientId: string): Promise<Objects> {
   const issuer = `https://${crypto.randomUUID()}.example`
   const id = await make('/api/v1/trusted-issuers', {
     name: 'Source',
@@ -132,7 +132,7 @@ async function trustedIssuer(make: Make, agentId: string): Promise<Objects> {
   })
   const rule = await make(`/api/v1/trusted-issuers/${id}/rules`, {
     name: 'Builds',
-    target: { agent_id: agentId },
+    target: { client_id: clientId },
     conditions: [{ claim: 'sub', op: 'eq', value: 'build' }],
     scopes: [],
   })

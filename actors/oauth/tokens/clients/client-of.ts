@@ -106,12 +106,10 @@ async function workloadClient(
   context: MessageContext,
 ): Promise<Found> {
   const client = await admittedClient(tools, presented, request, context)
-  if ('refused' in client)
-    return assertionRefused('invalid_client', client.refused, presented.clientId)
-  const isSpiffe = presented.presentedAs === 'spiffe'
-  const method = client.kind === 'application' ? client.row.tokenEndpointAuthMethod : null
-  return isSpiffe && method !== null && method !== 'spiffe_jwt'
-    ? assertionRefused('invalid_client', 'method', presented.clientId)
+  if ('refused' in client) return assertionRefused('invalid_client', client, presented.clientId)
+  const { tokenEndpointAuthMethod: method, tenantId } = client.row
+  return presented.presentedAs === 'spiffe' && method !== 'spiffe_jwt'
+    ? assertionRefused('invalid_client', { refused: 'method', tenantId }, presented.clientId)
     : client
 }
 

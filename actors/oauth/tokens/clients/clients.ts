@@ -35,16 +35,19 @@ export type Client =
       readonly row: ClientRow
       /** The metadata document that identifies the client. Absent for a registered one. */
       readonly documentSha256?: string | undefined
-      readonly admitted?: Admitted | undefined
-    }
-  /** Confidential if it signed an assertion. Otherwise it is identified by `client_id` only. */
-  | {
-      readonly kind: 'agent'
-      readonly confidential: boolean
-      readonly row: AgentClientRow
       /** The rule by which a token of a trusted issuer stands for the client. */
       readonly admitted?: Admitted | undefined
     }
+  /** Confidential if it signed an assertion. Otherwise it is identified by `client_id` only. */
+  | { readonly kind: 'agent'; readonly confidential: boolean; readonly row: AgentClientRow }
+
+export type AdmittedClient = Extract<Client, { kind: 'application' }> & {
+  readonly admitted: Admitted
+}
+
+/** True if a token of a trusted issuer stands for the client. */
+export const isAdmitted = (client: Client): client is AdmittedClient =>
+  client.kind === 'application' && client.admitted !== undefined
 
 type Known =
   | { readonly kind: 'application'; readonly row: ClientRow }

@@ -77,7 +77,7 @@ export async function grantClientCredentials(
     const event = issued.fill(needs.random, signed, context.requestId)
     return write(needs, grant, signed, event, 'client_credentials')
   }
-  const kind = { issuedFor: 'client_credentials', subjectType: 'service' } as const
+  const kind = { issuedFor: 'client_credentials' } as const
   const record = (grant: AccessGrant) => needs.preparedGrants.record(row, scope, grant)
   return grantService(needs, row, form, proof, isCacheable ? { ...kind, record } : kind, context)
 }
@@ -89,7 +89,6 @@ export type ServiceParty = Pick<
 >
 type ServiceKind = {
   readonly issuedFor: GrantType
-  readonly subjectType: 'service' | 'agent'
   /** Remembers the grant. Only for a request without audience. */
   readonly record?: (grant: AccessGrant) => void
 }
@@ -131,7 +130,7 @@ export async function grantService(
     return refuse('invalid_target', 'the audience is not known in this tenant', 'resource_unknown')
 
   const audience = tokenAudience(requested, { own: row.audience, issuer, scopes })
-  const grant = serviceGrant(row, kind, { scopes, audience, resourceIds: null, jkt })
+  const grant = serviceGrant(row, { scopes, audience, resourceIds: null, jkt })
   kind.record?.(grant)
   return signAndWrite(needs, grant, lifetimeSecs(needs), kind, context)
 }
@@ -141,14 +140,10 @@ type ServiceGrant = Pick<
   'scopes' | 'audience' | 'resourceIds' | 'tokenStatusList' | 'jkt'
 >
 
-function serviceGrant(
-  row: ServiceParty,
-  { subjectType }: ServiceKind,
-  own: ServiceGrant,
-): AccessGrant {
+function serviceGrant(row: ServiceParty, own: ServiceGrant): AccessGrant {
   return {
     subject: row.id,
-    subjectType,
+    subjectType: 'service',
     tenantId: row.tenantId,
     organizationId: null,
     clientId: row.id,
@@ -190,7 +185,7 @@ async function grantForResources(
   if (requested.length === 0 && scopesOfResources(resources).length > 0)
     return refuse('invalid_scope', 'the application has no scope of the resource', 'scope_empty')
   if (proof.jkt === null && demandsDpop(resources)) return proof.refusal(RESOURCE_NEEDS_PROOF)
-  const grant = serviceGrant(row, kind, {
+  const grant = serviceGrant(row, {
     scopes: requested,
     audience: resources.map(({ resource }) => resource),
     ...claimsOfResources(resources),

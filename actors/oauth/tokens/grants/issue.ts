@@ -8,7 +8,7 @@ import {
   readClientAuthentication,
 } from '../clients/client-authentication.js'
 import { metered } from '../clients/client-quotas.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, isAdmitted } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import {
   GRANT_TYPES,
@@ -126,12 +126,13 @@ async function workloadOf(
   const presented = { assertion, clientId, presentedAs: null }
   const named = { form, host: new URL(request.httpUrl).host }
   const client = await admittedClient(tools, presented, named, context)
-  if ('refused' in client) return assertionRefused('invalid_grant', client.refused, clientId)
+  if ('refused' in client) return assertionRefused('invalid_grant', client, clientId)
   if (!authenticatesClient(request.authorization, form)) return client
+  // RFC 7521 section 4.1: the client may authenticate besides.
   const own = await clientOf(tools, request, form, context)
-  return 'tag' in own || own.row.id === client.row.id
-    ? own
-    : assertionRefused('invalid_grant', 'client', clientId)
+  if ('tag' in own || own.row.id === client.row.id) return 'tag' in own ? own : client
+  const { tenantId } = client.row
+  return assertionRefused('invalid_grant', { refused: 'client', tenantId }, clientId)
 }
 
 /** True for a token of a workload for itself, which has the limits of its rule. */
@@ -176,8 +177,8 @@ async function runCounted(
     )
   const own = guardedTools(tools, address, context)
   const proof = { ...key, refusal, address }
-  if (client?.admitted !== undefined && isForItself(grantType, form))
-    return grantWorkload(own, client, client.admitted, form, { proof, grantType }, context)
+  if (client !== null && isAdmitted(client) && isForItself(grantType, form))
+    return grantWorkload(own, client, form, { proof, grantType }, context)
   if (client !== null) return GRANTS[grantType](own, client, form, proof, context)
   return grantType === PRE_AUTHORIZED_CODE
     ? grantPreAuthorized(own, null, form, key.jkt, context)

@@ -1,5 +1,5 @@
 /**
- * Tokens for workloads: a token of a trusted issuer stands for an application or agent of the tenant
+ * Tokens for workloads: a token of a trusted issuer stands for an application of the tenant
  * (docs/guides/oauth/workload-identity.md). It comes as client assertion, as `assertion` of the jwt-bearer grant (RFC 7523),
  * or as `subject_token` of a token exchange (RFC 8693).
  */
@@ -8,8 +8,7 @@ import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import { isUuid } from '../../../domain/ids.js'
 import { tenantOfRequest } from '../clients/metadata/tenant-of-request.js'
-import type { Admitted } from '../../trusted-issuers/protocol.js'
-import type { Client } from '../clients/clients.js'
+import type { AdmittedClient } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { readRequestedAudience } from '../issue/audience.js'
 import type { ResourceLookup } from '../issue/api-resource.js'
@@ -45,27 +44,30 @@ export function workloadAssertion(grantType: GrantType, form: OAuthForm): string
   return grantType === TOKEN_EXCHANGE && isJwt ? form.get('subject_token') : null
 }
 
-/** The application or agent for which an assertion stands. One error for every cause: the log and the audit event say it. */
+export type NotAdmittedClient = { readonly refused: string; readonly tenantId: string | null }
+
+/** The application for which an assertion stands, with the scopes of the rule alone. */
 export async function admittedClient(
   tools: TokenTools,
   presented: Presented,
   { form, host }: { readonly form: OAuthForm; readonly host: string },
   context: MessageContext,
-): Promise<Client | { readonly refused: string }> {
+): Promise<AdmittedClient | NotAdmittedClient> {
   const { clients, trustedIssuers } = tools
   const { assertion, clientId, presentedAs } = presented
   const tenantId = await tenantOf(tools, clientId, form, host, context)
-  if (tenantId === null || trustedIssuers === undefined) return { refused: 'tenant' }
+  if (tenantId === null || trustedIssuers === undefined) return { refused: 'tenant', tenantId }
   const admitted = await trustedIssuers.admitAssertion(
     { tenantId, assertion, presentedAs },
     context,
   )
-  if (admitted.tag === 'not_admitted') return { refused: admitted.step }
-  const targetId = admitted.target.clientId ?? admitted.target.agentId!
-  if (clientId !== null && clientId !== targetId) return { refused: 'target' }
-  const client = await clients.inForce(targetId)
-  if (client === null) return { refused: 'target' }
-  return { ...client, confidential: true, admitted }
+  if (admitted.tag === 'not_admitted') return { refused: admitted.step, tenantId }
+  const client = await clients.inForce(admitted.clientId)
+  const isTarget = clientId === null || clientId === admitted.clientId
+  if (!isTarget || client?.kind !== 'application' || client.row.tenantId !== tenantId)
+    return { refused: 'target', tenantId }
+  const row = { ...client.row, scopes: [...admitted.scopes] }
+  return { kind: 'application', confidential: true, row, admitted }
 }
 
 /** The tenant that the request names, otherwise the tenant of the named client, of the host or of the resource. */
@@ -88,16 +90,16 @@ async function tenantOf(
   return found.tag === 'tenant' ? found.tenantId : null
 }
 
-/** A service token of the application, or a token of the agent, within the rule. Issues no refresh token. */
+/** A service token of the application within the rule. Issues no refresh token. */
 export async function grantWorkload(
   tools: TokenTools,
-  client: Client,
-  admitted: Admitted,
+  client: AdmittedClient,
   form: OAuthForm,
   { proof, grantType }: { readonly proof: RefreshProof; readonly grantType: GrantType },
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const { jwt, clock, resources, issuer } = tools
+  const { admitted } = client
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   const allowed = new Set(admitted.resources.map(resourceKey))
@@ -120,23 +122,8 @@ export async function grantWorkload(
     jwt: { ...jwt, access_token_lifetime_agent_secs: lifetimeSecs },
     resources: within(resources, admitted.scopes, lifetimeSecs),
   }
-  const scopes = [...admitted.scopes]
-  const [party, subjectType] =
-    client.kind === 'application'
-      ? ([{ ...client.row, scopes, defaultScopes: scopes }, 'service'] as const)
-      : ([
-          {
-            id: client.row.id,
-            tenantId: client.row.homeTenantId,
-            audience: issuer,
-            selfRegistered: false,
-            metadataUrl: null,
-            scopes,
-            defaultScopes: scopes,
-          },
-          'agent',
-        ] as const)
-  return grantService(limited, party, form, proof, { issuedFor: grantType, subjectType }, context)
+  const party = { ...client.row, defaultScopes: client.row.scopes }
+  return grantService(limited, party, form, proof, { issuedFor: grantType }, context)
 }
 
 /** The resources with the scopes of the rule alone, and tokens that live no longer than it says. */
@@ -170,12 +157,12 @@ const REFUSALS = {
 /** The refusal of an assertion as grant, or as client authentication. */
 export function assertionRefused(
   error: keyof typeof REFUSALS,
-  refused: string,
+  { refused, tenantId }: NotAdmittedClient,
   clientId: string | null,
 ): OAuthRefused {
   const [description, reason] = REFUSALS[error]
   return {
     ...refuse(error, description, reason),
-    requester: refusedClient({ clientId }, { reason: `workload_${refused}`, tenantId: null }),
+    requester: refusedClient({ clientId }, { reason: `workload_${refused}`, tenantId }),
   }
 }

@@ -8,7 +8,7 @@ import type { AccessTokenVerifier } from './access-token-verifier.js'
 import type { ApiKeyVerifier } from './api-key-verifier.js'
 import { isApiKey } from '../../../domain/oauth/api-key.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
-import type { Client } from '../clients/clients.js'
+import { type Client, isAdmitted } from '../clients/clients.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { ActiveToken, Introspection } from '../protocol.js'
 
@@ -38,6 +38,9 @@ export function inspectorOf(client: Client, clientId: string): Inspector | null 
   if (!client.confidential) return null
   // Such a client is not registered, so it introspects its own tokens only.
   if (client.kind === 'application' && client.row.metadataUrl !== null)
+    return { tenantId: null, clientId }
+  // The rule bounds what a workload may do as the client.
+  if (isAdmitted(client) && !client.row.scopes.includes('tokens:introspect'))
     return { tenantId: null, clientId }
   return client.kind === 'application'
     ? { tenantId: client.row.tenantId, clientId: null }

@@ -1,4 +1,4 @@
-/** Tokens of trusted issuers stand for applications and agents of a tenant, by three doors (RFC 7523, RFC 8693). */
+/** Tokens of trusted issuers stand for applications of a tenant, by three doors (RFC 7523, RFC 8693). */
 import test from 'ava'
 import { decodeJwt } from 'jose'
 import { callAt, type Json, tenantAgent } from '../../../support/identity/tenant-agent.js'
@@ -238,19 +238,76 @@ test('SPIFFE: the trust domain decides, and a path ends at a slash', async (t) =
     t.is((await present(refused)).body['error'], 'invalid_client')
 })
 
-test('an agent gets its own token', async (t) => {
-  const agents = await tokenSource(running.issuer)
-  const id = await trust(agents)
-  await rule(id, {
-    target: { agent_id: owner.agentId },
-    scopes: [],
-    conditions: [{ claim: 'sub', op: 'eq', value: 'pod' }],
+test('an agent, and an application of another tenant, are no targets', async (t) => {
+  const other = await tenantAgent(running.baseUrl)
+  const foreign = await other.ask('POST', '/api/v1/applications', {
+    name: 'Theirs',
+    client_type: 'confidential',
+    grant_types: ['client_credentials'],
+    scopes: ['openid'],
   })
-  const issued = await bearer(await agents.sign({ sub: 'pod' }))
+  t.is(foreign.status, 201, foreign.text)
+  const conditions = [{ claim: 'sub', op: 'eq', value: 'job' }]
+  for (const [status, target] of [
+    [400, { agent_id: owner.agentId }],
+    [422, { client_id: owner.agentId }],
+    [422, { client_id: String(foreign.body['client_id']) }],
+  ] as const) {
+    const body = { name: 'Mine', target, conditions, scopes: [] }
+    const refused = await owner.ask('POST', `${ISSUERS}/${trusted}/rules`, body)
+    t.is(refused.status, status, refused.text)
+  }
+})
+
+test('a client may authenticate besides, and another may not', async (t) => {
+  const created = await owner.ask('POST', '/api/v1/applications', {
+    name: 'Both',
+    client_type: 'confidential',
+    grant_types: ['client_credentials'],
+    scopes: ['webhooks:read'],
+  })
+  const client_id = String(created.body['client_id'])
+  const client_secret = String(created.body['client_secret'])
+  const both = await tokenSource(running.issuer)
+  const conditions = [{ claim: 'sub', op: 'eq', value: 'job' }]
+  const scopes = ['webhooks:read']
+  await rule(await trust(both), { target: { client_id }, conditions, scopes })
+  const assertion = await both.sign({ sub: 'job' })
+  const issued = await bearer(assertion, { client_id, client_secret })
   t.is(issued.status, 200, issued.text)
-  const claims = decodeJwt(String(issued.body['access_token']))
-  t.is(claims.sub, owner.agentId)
-  t.is(claims['subject_type'], 'agent')
+  t.is((await bearer(assertion, { client_id, client_secret: 'wrong' })).status, 401)
+  const ofOther = await source.sign({ sub: 'build' })
+  t.is((await bearer(ofOther, { client_secret, client_id })).body['error'], 'invalid_grant')
+})
+
+test('the scopes of the rule bound introspection too', async (t) => {
+  const reader = await application({ scopes: ['openid', 'webhooks:read', 'tokens:introspect'] })
+  const limited = await tokenSource(running.issuer)
+  const conditions = [{ claim: 'sub', op: 'eq', value: 'job' }]
+  const target = { client_id: reader }
+  await rule(await trust(limited), { target, conditions, scopes: ['webhooks:read'] })
+  const answer = await callAt(running.baseUrl, '/oauth/introspect', {
+    method: 'POST',
+    headers: { 'content-type': 'application/x-www-form-urlencoded' },
+    body: new URLSearchParams({
+      tenant_id: owner.tenantId,
+      token: owner.token,
+      client_assertion_type: ASSERTION,
+      client_assertion: await limited.sign({ sub: 'job' }),
+    }).toString(),
+  })
+  t.not(answer.body['active'], true, answer.text)
+})
+
+test('what the rules rest on does not change', async (t) => {
+  const fixed = await tokenSource(running.issuer)
+  const id = await trust(fixed)
+  for (const change of [{ kind: 'github_actions' }, { issuer: 'https://other.example' }]) {
+    const refused = await owner.ask('PATCH', `${ISSUERS}/${id}`, change)
+    t.is(refused.status, 400, refused.text)
+  }
+  const same = { kind: 'oidc', issuer: fixed.issuer, name: 'Renamed' }
+  t.is((await owner.ask('PATCH', `${ISSUERS}/${id}`, same)).status, 200)
 })
 
 test('a jti is accepted once where the issuer says so', async (t) => {
@@ -309,6 +366,8 @@ test('private addresses and private keys are refused', async (t) => {
     { kind: 'static_jwks', jwks: { keys: [{ kty: 'oct', k: 'AAAA' }] } },
     { kind: 'static_jwks' },
     { issuer: 'http://issuer.example' },
+    { issuer: 'https://@issuer.example' },
+    { issuer: 'https://issuer.example?' },
     { kind: 'spiffe' },
   ]) {
     const refused = await stranger.ask('POST', ISSUERS, { ...base, ...more })
@@ -316,11 +375,11 @@ test('private addresses and private keys are refused', async (t) => {
   }
 })
 
-test('a rule gives no scope that its author lacks, nor do keys of their choice', async (t) => {
+test('a rule for an application needs its powers, and so do the keys of an issuer with rules', async (t) => {
   const powerful = await tokenSource(running.issuer)
   const id = await trust(powerful)
   const conditions = [{ claim: 'sub', op: 'eq', value: 'job' }]
-  const target = { agent_id: owner.agentId }
+  const target = { client_id: await application({ scopes: ['openid', 'tenant:manage'] }) }
   await rule(id, { target, conditions, scopes: ['tenant:manage'] })
   const lesser = await owner.login('federation:manage')
   const as = (method: string, path: string, body: Json) =>
@@ -332,15 +391,13 @@ test('a rule gives no scope that its author lacks, nor do keys of their choice',
       },
       body: JSON.stringify(body),
     })
-  const body = { name: 'Mine', target, conditions, scopes: ['tenant:manage'] }
   for (const refused of [
-    await as('POST', `${ISSUERS}/${id}/rules`, body),
+    await as('POST', `${ISSUERS}/${id}/rules`, { name: 'Mine', target, conditions, scopes: [] }),
     await as('PATCH', `${ISSUERS}/${id}`, { jwks: powerful.keys() }),
   ]) {
     t.is(refused.status, 403, refused.text)
     t.is(refused.body['error'], 'insufficient_scope')
   }
-  t.is((await as('POST', `${ISSUERS}/${id}/rules`, { ...body, scopes: [] })).status, 201)
 })
 
 test('a jti that is used once may belong to a token that says it lives for years', async (t) => {
