@@ -384,6 +384,9 @@ export class Pipeline {
       respond.problem(context, result.problem)
       return false
     }
+    const { clientId, tenantId } = result.principal
+    // The log of a refusal names the client of the token.
+    context.requester = { clientId, tenantId, grantType: null }
     const { administration, billing } = this.needs
     const allowed = administration?.(result.principal, addressOf()) ?? result.principal
     const judged = await this.judge(security, allowed, context)
@@ -391,12 +394,8 @@ export class Pipeline {
       const isElsewhere =
         allowed !== result.principal &&
         !('refused' in (await this.judge(security, result.principal, context)))
-      if (isElsewhere) {
-        // A token of an operator at another address may be stolen: the log names the client and why.
-        context.reason = 'admin_address_not_allowed'
-        const { clientId, tenantId } = result.principal
-        context.requester = { clientId, tenantId, grantType: null }
-      }
+      // A token of an operator at another address may be stolen.
+      if (isElsewhere) context.reason = 'admin_address_not_allowed'
       respond.problem(context, isElsewhere ? NOT_FROM_HERE : judged.refused)
       return false
     }

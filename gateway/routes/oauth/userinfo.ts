@@ -83,17 +83,20 @@ const challenged = (error: string) => (outcome: { description: string }) => ({
   errorDescription: outcome.description,
   headers: { 'www-authenticate': `Bearer error="${error}"` },
 })
-const unauthenticated = (outcome: Unauthenticated, { baseUrl }: { baseUrl: string }) =>
-  refusedToken(outcome, challengeHints(baseUrl, NEEDED))
+const unauthenticated = (outcome: Unauthenticated, { baseUrl }: { baseUrl: string }) => ({
+  reason: outcome.error === 'unauthorized' ? 'token_invalid' : outcome.error,
+  ...refusedToken(outcome, challengeHints(baseUrl, NEEDED)),
+})
 const unauthorized = problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', unauthenticated)
 const userinfoReplies = {
   userinfo: reply(200, UserinfoResponse, ({ claims }: { claims: object }) => {
     return claims as z.input<typeof UserinfoResponse>
   }),
   // RFC 6750 section 3.1: a request without credentials gets a challenge without an error.
-  no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) =>
-    missingToken(challengeHints(baseUrl, NEEDED)),
-  ),
+  no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) => ({
+    reason: 'token_missing',
+    ...missingToken(challengeHints(baseUrl, NEEDED)),
+  })),
   misplaced: problem(403, WRONG_TENANT_HOST.name, { detail: WRONG_TENANT_HOST.detail }),
   userinfo_refused: choice<UserinfoRefused, UserinfoRefused['error']>(({ error }) => error, {
     invalid_request: problem(400, 'bad-request', challenged('invalid_request')),

@@ -127,6 +127,8 @@ test('every refused authority of the API has a reason in the log', async (t) => 
     ['/api/v1/vault/credentials', bearer(narrow), 403, 'scope_missing'],
     ['/scim/v2/Users', {}, 401, 'token_missing'],
     ['/scim/v2/Users', bearer('x'), 401, 'token_invalid'],
+    ['/userinfo', {}, 401, 'token_missing'],
+    ['/userinfo', bearer('a.b.c'), 401, 'token_invalid'],
     ['/userinfo', bearer(narrow), 403, 'insufficient_scope'],
   ] as const) {
     const answer = await fetch(running.baseUrl + path, { headers })
@@ -134,5 +136,7 @@ test('every refused authority of the API has a reason in the log', async (t) => 
     t.false((await answer.text()).includes('"reason"'), 'the answer does not tell it')
     const entry = await entryOf(answer.headers.get('x-request-id'))
     t.is(entry['reason'], reason, path)
+    if (status === 403 && path !== '/userinfo')
+      t.like(entry, { client_id: agent.agentId, tenant_id: agent.tenantId }, path)
   }
 })
