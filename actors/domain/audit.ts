@@ -79,6 +79,7 @@ export const AUDIT_ONLY_TYPES = [
   'admin.wallet.frozen',
   'admin.wallet.unfrozen',
   'admin.wallet.updated',
+  'auth.assertion.refused',
   'auth.ciba.approved',
   'auth.ciba.denied',
   'auth.device.approved',

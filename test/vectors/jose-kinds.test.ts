@@ -1,7 +1,7 @@
 /**
  * The kinds of cases of Wycheproof's sets for JWS and JWK documents, with keys of the two algorithms
  * of the service: the published files are not in any package that the build can install.
- * actors/platform/jose/external-jws.test.ts has the same for the single parts of a token.
+ * test/actors/platform/jose/external-jws.test.ts has the same for the single parts of a token.
  */
 import { createHmac, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto'
 import test from 'ava'

@@ -1,6 +1,6 @@
 /**
  * An entity is an object that a tenant creates, reads, changes, lists and deletes. It states its members once, with the
- * names of the API. Their types, the columns of the table (storage/platform/entity-table.ts), the bodies and answers of
+ * names of the API. Their types, the columns of the table (storage/platform/portable/entity-table.ts), the bodies and answers of
  * the operations, and the OpenAPI schemas come from that statement.
  */
 import { z } from 'zod'

@@ -23,6 +23,7 @@ import { type IssuerRefused, trustedIssuers, type TrustedIssuersProtocol } from 
 
 const ISSUERS_MAX = 100
 const LOOK_AGAIN_MS = 100
+const RECORD_MS = 60_000
 
 export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIssuersNeeds>({
   address: trustedIssuers,
@@ -65,6 +66,7 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
         ...needs,
         known,
         mayLookAgain: atMostEvery(LOOK_AGAIN_MS, needs.clock),
+        mayRecord: atMostEvery(RECORD_MS, needs.clock),
         keys: issuerKeys(needs.documents, needs.clock),
       },
     )

@@ -35,7 +35,13 @@ export type Judged = {
   /** Scopes of the rule that the target has. */
   readonly scopes: readonly string[]
 }
-export type Judgement = Judged | { readonly failed: readonly StepFailed[]; readonly rule?: Rule }
+export type Refused = {
+  readonly failed: readonly StepFailed[]
+  readonly rule?: Rule
+  /** The issuer, if it made the token. */
+  readonly issuer?: TrustedIssuer
+}
+export type Judgement = Judged | Refused
 
 /** Every step but the single use of `jti`. */
 export async function judge(
@@ -47,19 +53,20 @@ export async function judge(
   if ('step' in jws) return { failed: [jws] }
   const issuer = await issuerOf(needs, tenantId, jws)
   if ('step' in issuer) return { failed: [issuer] }
-  const fault =
-    (await signatureFault(needs, jws, issuer)) ??
-    claimsFault(jws, issuer, { nowSecs: needs.clock.nowSecs(), ownIssuer: needs.ownIssuer })
-  if (fault !== null) return { failed: [fault] }
+  const unsigned = await signatureFault(needs, jws, issuer)
+  if (unsigned !== null) return { failed: [unsigned] }
+  const now = { nowSecs: needs.clock.nowSecs(), ownIssuer: needs.ownIssuer }
+  const fault = claimsFault(jws, issuer, now)
+  if (fault !== null) return { failed: [fault], issuer }
   // Only tokens that the issuer signed come here.
   const rules = await needs.database.tenant(tenantId, (tx) => rulesOf(tx, tenantId, issuer.id))
   const rule = matchRules(rules, jws.claims)
-  if ('failed' in rule) return rule
+  if ('failed' in rule) return { ...rule, issuer }
   const target = await needs.database.tenant(tenantId, (tx) =>
     scopesOfApplication(tx, tenantId, rule.clientId),
   )
   if (target === undefined)
-    return { failed: [failed('target', 'the application is not active')], rule }
+    return { failed: [failed('target', 'the application is not active')], rule, issuer }
   const scopes = rule.scopes.filter((scope) => target.scopes.includes(scope))
   return { issuer, rule, jws, scopes }
 }

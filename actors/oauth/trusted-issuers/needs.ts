@@ -11,7 +11,11 @@ export type TrustedIssuersNeeds = Omit<AdmissionNeeds, 'known' | 'keys' | 'mayLo
   /** The fault of a URL that would be fetched. Null if it may be. */
   readonly urlFaultOf: (url: string) => string | null
 }
-export type TrustedIssuerTools = TrustedIssuersNeeds & AdmissionNeeds
+export type TrustedIssuerTools = TrustedIssuersNeeds &
+  AdmissionNeeds & {
+    /** True once a minute for each issuer and step: a job may repeat a refused token every second. */
+    readonly mayRecord: (key: string) => boolean
+  }
 
 export type TrustedIssuerHandler<K extends keyof TrustedIssuersProtocol> = Handler<
   TrustedIssuerTools,

@@ -139,6 +139,26 @@ test('each step of the validation refuses', async (t) => {
   t.true(shown.body['accepted'], shown.text)
 })
 
+test('the tenant reads why a token that its issuer made was refused', async (t) => {
+  const audited = await tokenSource(running.issuer)
+  const id = await trust(audited)
+  await rule(id, { conditions: [{ claim: 'sub', op: 'eq', value: 'job' }] })
+  const refused = await audited.sign({ sub: 'other' })
+  for (const _ of [1, 2]) t.is((await bearer(refused)).status, 400)
+  const forged = await (await tokenSource(running.issuer)).sign({ iss: audited.issuer, sub: 'job' })
+  t.is((await bearer(forged)).status, 400)
+  const listed = await owner.ask(
+    'GET',
+    '/api/v1/audit-events?type=auth.assertion.refused&limit=100',
+  )
+  t.is(listed.status, 200, listed.text)
+  const events = (JSON.parse(listed.text) as { resource: { id: string }; data: Json }[]).filter(
+    ({ resource }) => resource.id === id,
+  )
+  t.is(events.length, 1, 'once a minute for each step, and no forgery')
+  t.like(events[0]!.data, { step: 'rule', issuer: audited.issuer })
+})
+
 test('a rule must pin what the issuer never gives again', async (t) => {
   const rules = [
     ['oidc', [{ claim: 'repository', op: 'eq', value: 'octo/app' }]],
