@@ -4,6 +4,7 @@
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
+import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import { atMostEvery } from '../../platform/batching/at-most-every.js'
 import { importIssuerKey, type IssuerKey } from '../../platform/jose/issuer-jws.js'
 import type { RemoteDocuments } from '../../platform/outbound-http/remote-documents.js'
@@ -23,6 +24,8 @@ export interface IssuerKeys {
 }
 
 export function issuerKeys(documents: Pick<RemoteDocuments, 'get'>, clock: Clock): IssuerKeys {
+  /** What was found a moment ago, so that many tokens cost one statement. */
+  const known = ttlCache<KeysFound>(clock)
   /** Imported sets, by the document from which they come. */
   const imported = new Map<string, Promise<KeySet>>()
   const mayRefresh = atMostEvery(REFRESH_MS_MIN, clock)
@@ -37,13 +40,7 @@ export function issuerKeys(documents: Pick<RemoteDocuments, 'get'>, clock: Clock
   }
 
   async function get(url: string, refresh: boolean, check: (document: unknown) => string | null) {
-    return documents.get({
-      kind: 'keys',
-      url,
-      check,
-      stale: true,
-      refresh: refresh && mayRefresh(url),
-    })
+    return documents.get({ kind: 'keys', url, check, stale: true, refresh })
   }
 
   async function addressOf(
@@ -58,16 +55,23 @@ export function issuerKeys(documents: Pick<RemoteDocuments, 'get'>, clock: Clock
       : { unreachable: `${url}: ${found.fault}` }
   }
 
+  async function find(issuer: TrustedIssuer, refresh: boolean): Promise<KeysFound> {
+    const use = issuer.kind === 'spiffe' ? 'jwt-svid' : 'sig'
+    if (issuer.jwks !== null)
+      return importOnce(`${issuer.id} ${issuer.updatedAt.getTime()}`, issuer.jwks, use)
+    const url = await addressOf(issuer)
+    if (typeof url !== 'string') return url
+    const found = await get(url, refresh, keySetFault)
+    if (found.tag !== 'found') return { unreachable: `${url}: ${found.fault}` }
+    return importOnce(`${use} ${found.sha256}`, found.document, use)
+  }
+
   return {
-    async of(issuer, refresh) {
-      const use = issuer.kind === 'spiffe' ? 'jwt-svid' : 'sig'
-      if (issuer.jwks !== null)
-        return importOnce(`${issuer.id} ${issuer.updatedAt.getTime()}`, issuer.jwks, use)
-      const url = await addressOf(issuer)
-      if (typeof url !== 'string') return url
-      const found = await get(url, refresh, keySetFault)
-      if (found.tag !== 'found') return { unreachable: `${url}: ${found.fault}` }
-      return importOnce(`${use} ${found.sha256}`, found.document, use)
+    of(issuer, refresh) {
+      const key = `${issuer.id} ${issuer.updatedAt.getTime()}`
+      const again = refresh && mayRefresh(key)
+      if (again) known.invalidate([issuer.id])
+      return known.get(key, [issuer.id], () => find(issuer, again))
     },
   }
 }
