@@ -6,8 +6,9 @@ import { isIP } from 'node:net'
 import { FairShare, inPlace } from '../../../runtime/kernel/fairness/fair-share.js'
 
 /** Fewer than the places of each actor that waits for documents. */
-const WAITING_MAX = 192
-const WAITING_PER_SITE_MAX = 96
+const WAITING_MAX = 224
+/** A hundred callers may want one document at the same time. */
+const WAITING_PER_SITE_MAX = 112
 /** The fault of a document for which no place is free. */
 export const SHARE_EXHAUSTED = 'share_exhausted'
 

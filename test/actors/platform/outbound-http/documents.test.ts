@@ -82,11 +82,11 @@ test('callers that wait for a silent host have places, and a known document need
   const { documents, url } = await opened(t, (...both) => isSilent || known(...both))
   await documents.fetch(url)
   isSilent = true
-  const waiting = Array.from({ length: 108 }, () => documents.fetch(`${url}/silent`))
-  const busy = await Promise.all(waiting.slice(96))
+  const waiting = Array.from({ length: 124 }, () => documents.fetch(`${url}/silent`))
+  const busy = await Promise.all(waiting.slice(112))
   for (const one of busy) t.deepEqual(one, { tag: 'failed', fault: 'share_exhausted' })
   t.like(await documents.fetch(url), { tag: 'fetched' })
-  for (const one of await Promise.all(waiting.slice(0, 96)))
+  for (const one of await Promise.all(waiting.slice(0, 112)))
     t.deepEqual(one, { tag: 'failed', fault: 'timeout' })
 })
 
