@@ -1,6 +1,6 @@
 /**
- * Converts domains in letters of stored addresses to A-labels, which the service stores and compares. Each run of `svc
- * migrate` does it, because processes of an older release may have stored some meanwhile. One statement converts one row,
+ * Converts domains of stored addresses to A-labels, which the service stores and compares. Every `svc migrate` does it,
+ * because processes of an older release store domains in letters. One statement converts one row,
  * so no request waits.
  */
 import type { Client } from 'pg'

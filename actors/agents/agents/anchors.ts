@@ -92,7 +92,7 @@ export function anchors(needs: AnchorNeeds) {
   ): Promise<AnchorVerdict> {
     const faultAt = async (refresh: boolean) => faultOf(await own.fetch(url, { refresh }), did, key)
     const remembered = await faultAt(false)
-    // The remembered document may be outdated, so a rejected one is fetched once more.
+    // The cached document may be old, so a rejected one is fetched again.
     const fault = remembered?.tag === 'invalid_registration' ? await faultAt(true) : remembered
     return fault ?? anchor('did_web', did)
   }

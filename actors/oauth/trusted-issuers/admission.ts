@@ -59,16 +59,15 @@ export async function judge(
   const fault = claimsFault(jws, issuer, now)
   if (fault !== null) return { failed: [fault], issuer }
   // Only tokens that the issuer signed come here.
-  const rules = await needs.database.tenant(tenantId, (tx) => rulesOf(tx, tenantId, issuer.id))
-  const rule = matchRules(rules, jws.claims)
-  if ('failed' in rule) return { ...rule, issuer }
-  const target = await needs.database.tenant(tenantId, (tx) =>
-    scopesOfApplication(tx, tenantId, rule.clientId),
-  )
-  if (target === undefined)
-    return { failed: [failed('target', 'the application is not active')], rule, issuer }
-  const scopes = rule.scopes.filter((scope) => target.scopes.includes(scope))
-  return { issuer, rule, jws, scopes }
+  return needs.database.tenant(tenantId, async (tx) => {
+    const rule = matchRules(await rulesOf(tx, tenantId, issuer.id), jws.claims)
+    if ('failed' in rule) return { ...rule, issuer }
+    const target = await scopesOfApplication(tx, tenantId, rule.clientId)
+    if (target === undefined)
+      return { failed: [failed('target', 'the application is not active')], rule, issuer }
+    const scopes = rule.scopes.filter((scope) => target.scopes.includes(scope))
+    return { issuer, rule, jws, scopes }
+  })
 }
 
 /** Uses up the `jti` of a token. False if it was used before. */

@@ -40,7 +40,7 @@ export function vaultExportsOf(resources: ProcessResources): VaultExports {
   })
 }
 
-/** Seals values again whose data key was replaced, in the vault and in all other areas. */
+/** Seals the values of a replaced data key with the new one, in all areas. */
 export function resealOf(resources: ProcessResources): (signal: AbortSignal) => Promise<number> {
   return (signal) => resealAll(resources, signal)
 }

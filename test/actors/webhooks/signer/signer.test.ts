@@ -103,7 +103,7 @@ test('a receiver judges arbitrary headers without throwing', (t) => {
   )
 })
 
-/** A signer whose sealed secrets are the secrets themselves, with the bytes that it was given. */
+/** A signer that does not seal secrets, and the bytes that it got. */
 function watchedSigner(
   open = (sealed: Uint8Array) => new Uint8Array(sealed),
   clock: Clock = systemClock,
