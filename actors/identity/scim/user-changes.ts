@@ -16,7 +16,7 @@ import {
   suspendTenantUser,
   updateTenantUser,
 } from '../../../storage/identity/tenant-users.js'
-import { voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'

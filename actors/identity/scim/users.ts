@@ -9,7 +9,7 @@ import {
   scimUserPage,
 } from '../../../storage/identity/scim-users.js'
 import { removeTenantUser } from '../../../storage/identity/tenant-users.js'
-import { voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { MailShareUsed } from '../../platform/mail/mail-queue.js'

@@ -4,7 +4,7 @@ import {
   findTicketTenant,
   type TicketFound,
   type TicketPurpose,
-} from '../../../storage/operations/mail-tickets.js'
+} from '../../../storage/identity/ways/mail-tickets.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'

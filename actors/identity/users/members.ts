@@ -3,7 +3,7 @@
  * of a removed user stays. A user who returns keeps the subject.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
 import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'

@@ -3,7 +3,7 @@
  * both exist or neither.
  */
 import type { Random } from '../../../runtime/kernel/random.js'
-import { insertTicket, type NewTicket } from '../../../storage/operations/mail-tickets.js'
+import { insertTicket, type NewTicket } from '../../../storage/identity/ways/mail-tickets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { MailQueue, SealedMail } from './mail-queue.js'
 

@@ -11,7 +11,7 @@ import {
   markMailboxProved,
 } from '../../../storage/identity/accounts.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { IdentityKey } from '../../../storage/identity/upstream-identities.js'
 import { isUserOfDomainOwner } from '../../../storage/identity/verified-domains.js'

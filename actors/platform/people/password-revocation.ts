@@ -5,7 +5,7 @@
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { setAccountPassword } from '../../../storage/identity/accounts.js'
-import { voidTickets } from '../../../storage/operations/mail-tickets.js'
+import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
 import type { MailQueue, SealedMail } from '../mail/mail-queue.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { endAccountSessions } from '../../../storage/identity/browser-sessions.js'

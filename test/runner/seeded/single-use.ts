@@ -155,7 +155,7 @@ export const SINGLE_USE: readonly SeededFault[] = [
   ),
   fault(
     'a link or code by mail signs in once',
-    'storage/operations/mail-tickets.ts',
+    'storage/identity/ways/mail-tickets.ts',
     [
       't.used_at is null and t.attempts_left > 0 and t.expires_at > $3',
       't.attempts_left > 0 and t.expires_at > $3',

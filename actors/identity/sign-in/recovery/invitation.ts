@@ -1,6 +1,6 @@
 /** Accepting an invitation to a tenant: the user who controls the mailbox becomes its user. */
 import { setFirstPassword } from '../../../../storage/identity/accounts.js'
-import { type TicketFound, useTicket } from '../../../../storage/operations/mail-tickets.js'
+import { type TicketFound, useTicket } from '../../../../storage/identity/ways/mail-tickets.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { acceptTenantUser } from '../../../../storage/identity/tenant-users.js'
 import { personEvent } from '../../../platform/people/person-events.js'

@@ -11,7 +11,7 @@ import {
 } from '../../../../storage/identity/console/recovery.js'
 import { withoutCaller } from '../../../domain/audit.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
-import { insertTicket, voidTickets } from '../../../../storage/operations/mail-tickets.js'
+import { insertTicket, voidTickets } from '../../../../storage/identity/ways/mail-tickets.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { soughtEmail } from '../../../domain/email.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'

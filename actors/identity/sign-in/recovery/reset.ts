@@ -1,7 +1,7 @@
 /** Forgot password: requesting and completing a reset. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
-import { useTicket } from '../../../../storage/operations/mail-tickets.js'
+import { useTicket } from '../../../../storage/identity/ways/mail-tickets.js'
 import { removeFactors } from '../../../../storage/identity/second-factors.js'
 import { findSignIn } from '../../../../storage/identity/sign-ins.js'
 import { sha256 } from '../../../domain/secret-hashes.js'

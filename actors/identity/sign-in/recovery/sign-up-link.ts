@@ -20,7 +20,7 @@ import {
   findSignUpTicket,
   type SignUpTicket,
   useSignUpTicket,
-} from '../../../../storage/operations/mail-tickets.js'
+} from '../../../../storage/identity/ways/mail-tickets.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { shownName } from '../../../domain/shown-names.js'

@@ -1,6 +1,6 @@
 /** Email verification of a signed-in user. */
 import { findBrowserSession } from '../../../../storage/identity/browser-sessions.js'
-import { findTicket, useTicket } from '../../../../storage/operations/mail-tickets.js'
+import { findTicket, useTicket } from '../../../../storage/identity/ways/mail-tickets.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { findTenantUserOfAccountSub } from '../../../../storage/identity/tenant-users.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'

@@ -9,7 +9,7 @@ import {
   type TicketFound,
   tryCode,
   useTicket,
-} from '../../../../storage/operations/mail-tickets.js'
+} from '../../../../storage/identity/ways/mail-tickets.js'
 import { findSignIn, type SignInRow } from '../../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { codeSha256, isSameHash, sha256 } from '../../../domain/secret-hashes.js'

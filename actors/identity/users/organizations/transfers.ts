@@ -8,12 +8,12 @@ import {
   acceptTransfer,
   closeTransfer,
   findTransfer,
-  fullOfTenants,
   holdActiveOrganizations,
   insertTransfer,
   listTransfers,
   type TransferRow,
-} from '../../../../storage/identity/organization/policies.js'
+} from '../../../../storage/identity/organization/transfers.js'
+import { fullOfTenants } from '../../../../storage/identity/organization/policies.js'
 import { findTenant } from '../../../../storage/identity/tenants.js'
 import { idempotently, kept } from '../../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'

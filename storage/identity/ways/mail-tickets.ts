@@ -3,10 +3,10 @@
  * so that one of several concurrent attempts wins. The tenant is unknown until the ticket is found,
  * so these transactions cross tenants.
  */
-import type { Email } from '../../actors/domain/email.js'
-import { hasKeyOrFactorIn } from '../identity/ways/ways-in.js'
-import { execute, firstRow, type Transaction } from '../platform/sql.js'
-import { removing } from '../platform/portable/expiry.js'
+import type { Email } from '../../../actors/domain/email.js'
+import { hasKeyOrFactorIn } from './ways-in.js'
+import { execute, firstRow, type Transaction } from '../../platform/sql.js'
+import { removing } from '../../platform/portable/expiry.js'
 
 export type TicketPurpose =
   | 'sign_in'
