@@ -212,6 +212,52 @@ test('a file that starts its own service says why in its first line', (t) => {
   t.deepEqual(unexplained, [], '/** Own service: it ... */ is missing')
 })
 
+/** They lock or look up first, or replace several rows. */
+const MORE_THAN_THEIR_STATEMENT = new Set([
+  'judgeRemoval',
+  'lockAccountInSession',
+  'lockMailbox',
+  'personFactors',
+  'replaceRecoveryCodes',
+  'replaceWalletBudgets',
+])
+const wordsOf = (name: string) =>
+  name
+    .split(/_|(?=[A-Z])/)
+    .map((word) => word.toLowerCase().replace(/(?<=...)s$/, ''))
+    .filter((word) => !['of', 'by', 'in', 'to'].includes(word))
+
+/**
+ * `vault_grant.revoke` is sent by a function that begins with `revoke`, or with `revoking` if it only returns the statement.
+ * The name of a statement that says what it reads (`agent.profile`) follows `find`, `list`, `is` or `has`, or is in the name.
+ */
+function agrees(name: string, statement: string): boolean {
+  const [verb = '', ...rest] = wordsOf(statement)
+  const [first = '', ...others] = wordsOf(name)
+  if (first === verb || first === `${verb.replace(/e$/, '')}ing`) return true
+  if (/^(find|list|is|has)$/.test(first)) return !/^(find|list|count)$/.test(verb)
+  return [verb, ...rest].every((word) => first === word || others.includes(word))
+}
+
+test('a function of storage has the verb of its statement', (t) => {
+  const senders = sources
+    .filter(({ path }) => /^storage\/(?!platform\/)/.test(path))
+    .flatMap(({ text }) => text.split(/^(?=(?:export )?(?:async )?(?:function|const) )/m))
+    .map((part) => ({
+      name: /^(?:export )?(?:async )?(?:function|const) ([a-z]\w*)/.exec(part)?.[1] ?? '',
+      sent: [...part.matchAll(/^ +name: .*$/gm)].flatMap(([line]) =>
+        [...line.matchAll(/'\w+\.(\w+)'/g)].map(([, statement = '']) => statement),
+      ),
+    }))
+    .filter(({ name, sent }) => name !== '' && sent.length > 0)
+    .filter(({ name }) => !MORE_THAN_THEIR_STATEMENT.has(name))
+  t.true(senders.length > 600)
+  t.deepEqual(
+    senders.filter(({ name, sent }) => !sent.some((statement) => agrees(name, statement))),
+    [],
+  )
+})
+
 test('storage and the kernel speak no HTTP', (t) => {
   const speaking = sources
     .filter(({ path }) => path.startsWith('storage/') || path.startsWith('runtime/kernel/'))

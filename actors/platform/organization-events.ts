@@ -1,6 +1,6 @@
 /** Events about an organization: written to its own list and, as copies with one id, to each of its environments. */
 import type { Random } from '../../runtime/kernel/random.js'
-import { lockMembers, tenantIdsOf } from '../../storage/identity/organization-members.js'
+import { holdMembers, tenantIdsOf } from '../../storage/identity/organization-members.js'
 import {
   findCreation,
   recordOrganizationEvent,
@@ -89,7 +89,7 @@ export async function beginFeed(
   let creation = await findCreation(tx, organizationId)
   if (creation === undefined) {
     // An organization from before its events were kept. Concurrent environments get the same event.
-    await lockMembers(tx, organizationId)
+    await holdMembers(tx, organizationId)
     creation = await findCreation(tx, organizationId)
   }
   const resource = { type: 'organization', id: organizationId }

@@ -18,7 +18,7 @@ import { systemClock } from '../../runtime/kernel/clock.js'
 import { spawnInline } from '../../runtime/kernel/inline.js'
 import { silentLogger } from '../../runtime/kernel/log.js'
 import { systemRandom } from '../../runtime/kernel/random.js'
-import { insertAgent } from '../../storage/agents/agents.js'
+import { registerAgentRow } from '../../storage/agents/agents.js'
 import { insertApplication, newClientSecret } from '../../storage/oauth/applications.js'
 import { postgresCoordination } from '../../storage/platform/coordination/postgres.js'
 import { memoryKms } from '../../storage/platform/kms/memory.js'
@@ -145,7 +145,7 @@ async function seed({ database, clock, random }: Actors) {
       grantTypes: ['client_credentials'],
       scopes: ['applications:read'],
     })
-    await insertAgent(tx, {
+    await registerAgentRow(tx, {
       id: agentId,
       tenantId,
       name: 'bench',

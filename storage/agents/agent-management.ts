@@ -195,12 +195,7 @@ export const findKeyStatuses = (tx: Transaction, agentId: string) =>
   })
 
 /** active -> deprecated. */
-export const markKeyDeprecated = (
-  tx: Transaction,
-  agentId: string,
-  fingerprint: string,
-  now: Date,
-) =>
+export const deprecateKey = (tx: Transaction, agentId: string, fingerprint: string, now: Date) =>
   execute(tx, {
     name: 'agent_key.deprecate',
     text: `update agent_keys set status = 'deprecated', deprecated_at = $3
@@ -209,7 +204,7 @@ export const markKeyDeprecated = (
   })
 
 /** active or deprecated -> revoked, with its anchors. */
-export const markKeyRevoked = (tx: Transaction, agentId: string, fingerprint: string, now: Date) =>
+export const revokeKey = (tx: Transaction, agentId: string, fingerprint: string, now: Date) =>
   execute(tx, {
     name: 'agent_key.revoke',
     text: `with anchors as (

@@ -52,7 +52,7 @@ export type Registered = 'registered' | 'fingerprint_known' | 'anchor_known'
  * Inserts agent, key and anchor in one statement, unless the tenant has the key or the anchor already, in
  * any status.
  */
-export async function insertAgent(tx: Transaction, agent: NewAgent): Promise<Registered> {
+export async function registerAgentRow(tx: Transaction, agent: NewAgent): Promise<Registered> {
   // A did:key is unique with its key. Other anchors can have many keys, so they need their own check.
   const { anchorType: type } = agent
   const isShared = type === 'did_web' || type === 'erc8004'
@@ -109,7 +109,7 @@ export const anchorKnown = (tx: Transaction, tenantId: string, type: AnchorType,
   })
 
 /** active -> revoked. The row stays, so that no other agent can register the DID. */
-export const markAnchorRevoked = (
+export const revokeAnchor = (
   tx: Transaction,
   { tenantId, type, value }: { tenantId: string; type: AnchorType; value: string },
   now: Date,

@@ -81,7 +81,7 @@ export const findDelegation = (
   })
 
 /** A page of a tenant's delegations, newest first, ended ones included. */
-export const selectDelegations = (
+export const listDelegationRows = (
   tx: Transaction,
   tenantId: string,
   { agentId, subject }: DelegationsOf,
@@ -205,7 +205,7 @@ export async function redeemDelegation(tx: Transaction, redemption: Redemption):
 }
 
 /** Revokes a delegation, with what ends with it. Undefined when it was revoked already. */
-export const markDelegationRevoked = (
+export const revokeDelegationRow = (
   tx: Transaction,
   tenantId: string,
   id: string,

@@ -6,7 +6,7 @@
  */
 import { invariant } from '../../runtime/kernel/assert.js'
 import type { KeyAlgorithm } from '../../actors/domain/signed-strings.js'
-import { type AnchorType, type NewAgent, type Registered, insertAgent } from './agents.js'
+import { type AnchorType, type NewAgent, type Registered, registerAgentRow } from './agents.js'
 import { onChainAgent, type OnChainAgent, onChainName } from './chain-anchors.js'
 import { UNHURRIED } from '../platform/durability.js'
 import { changedRows, execute, isChanged, LOOKED_UP, type Transaction } from '../platform/sql.js'
@@ -142,7 +142,7 @@ export async function redeemPowChallenge(
   agent: NewAgent,
 ): Promise<Redemption> {
   if (!(await holdPowChallenge(tx, id))) return 'closed'
-  const registered = await insertAgent(tx, agent)
+  const registered = await registerAgentRow(tx, agent)
   if (registered !== 'registered') return registered
   const consumed = await consumePowChallenge(tx, id)
   invariant(consumed, 'a locked open challenge is consumed')

@@ -78,7 +78,7 @@ export const nameCardPayment = (
   })
 
 /** Stores the payment that the buyer made on the provider's page. */
-export const noteCheckoutPayment = (
+export const markCardPaymentPaid = (
   tx: Transaction,
   tenantId: string,
   chargeId: string,
@@ -124,7 +124,7 @@ export const noteFailedCall = (
   })
 
 /** Counts a look-up without an outcome. */
-export const noteLookUp = (tx: Transaction, tenantId: string, chargeId: string) =>
+export const markLookedUp = (tx: Transaction, tenantId: string, chargeId: string) =>
   execute(tx, {
     name: 'card_payment.looked_up',
     text: `update card_payments set look_ups = look_ups + 1
@@ -163,7 +163,7 @@ export type CardEventRow = {
  * provider does not name a tenant.
  * @returns true if the webhook is new.
  */
-export const storeCardEvent = (
+export const receiveCardEventRow = (
   tx: Transaction,
   { id, type, about, objectId, paymentId, receivedAt }: CardEventRow,
 ) =>

@@ -114,7 +114,7 @@ export const transferArrived = (tx: Transaction, network: string, seen: SeenTran
   })
 
 /** Transfers that have arrived and are not booked. Crosses tenants. */
-export const arrivedTransfers = (tx: Transaction, limit: number) =>
+export const transfersToBook = (tx: Transaction, limit: number) =>
   allRows<CheckoutTransferRow>(tx, {
     name: 'checkout_transfer.to_book',
     text: `select ${COLUMNS} from checkout_transfers t

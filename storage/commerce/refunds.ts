@@ -117,7 +117,7 @@ export async function recordRefunded(
 }
 
 /** Refunds of a charge, oldest first. */
-export const refundsOf = (tx: Transaction, tenantId: string, chargeId: string) =>
+export const refundsOfCharge = (tx: Transaction, tenantId: string, chargeId: string) =>
   allRows<RefundRow>(tx, {
     name: 'refund.of_charge',
     text: `select ${COLUMNS} from refunds r where tenant_id = $1 and charge_id = $2

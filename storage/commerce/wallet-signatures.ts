@@ -125,7 +125,7 @@ export const budgetFreedAt = async (
   })) ?? null
 
 /** Deletes what no window of a budget reaches. The signatures stay. */
-export const removeOldSpends = (tx: Transaction, before: Date, limit: number) =>
+export const sweepSpends = (tx: Transaction, before: Date, limit: number) =>
   changedRows(tx, {
     name: 'wallet_spend.sweep',
     text: `delete from wallet_spends where (tenant_id, signature_id, asset) in (
@@ -135,7 +135,7 @@ export const removeOldSpends = (tx: Transaction, before: Date, limit: number) =>
   })
 
 /** A page of what a wallet has signed, newest first. */
-export const signatureRows = (
+export const listSignatureRows = (
   tx: Transaction,
   tenantId: string,
   walletId: string,

@@ -115,7 +115,7 @@ async function holdWallets(tx: Transaction, tenantId: string): Promise<void> {
  * Assigns a wallet whose agent no longer belongs to the tenant to another agent, and freezes it. False, and nothing
  * written, when its agent still belongs to the tenant, or the other agent has a wallet.
  */
-export async function moveWallet(
+export async function assignWalletRow(
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -175,7 +175,7 @@ export async function replaceWalletBudgets(
 }
 
 /** A page of a tenant's wallets, newest first. Wallets of deleted agents are among them. */
-export const walletRows = (
+export const listWalletRows = (
   tx: Transaction,
   tenantId: string,
   now: Date,

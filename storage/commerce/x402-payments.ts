@@ -283,7 +283,7 @@ export const readX402Payment = (tx: Transaction, tenantId: string, id: string) =
 
 /** One page, newest first, after the row that `after` names. @param state null for every state. */
 /** A page of the payments of a tenant, newest first. */
-export const x402PaymentRows = (
+export const listX402PaymentRows = (
   tx: Transaction,
   tenantId: string,
   state: X402State | null,

@@ -105,7 +105,7 @@ export async function lockMailbox(
 }
 
 /** Deletes every sign-in method and the profile of an account with an unverified address, except the identity `but`. */
-export const deleteUnverifiedSignInMethods = (
+export const emptyUnprovedAccount = (
   tx: Transaction,
   accountId: string,
   but: IdentityOf | undefined,

@@ -23,7 +23,7 @@ export const lockFixtures = (tx: Transaction, tenantId: string) =>
   })
 
 /** Removes password and organization from fixture accounts. Accounts are global. */
-export const clearFixtureAccounts = (tx: Transaction, accountIds: readonly string[], now: Date) =>
+export const emptyFixtureAccounts = (tx: Transaction, accountIds: readonly string[], now: Date) =>
   execute(tx, {
     name: 'activation.empty_accounts',
     text: `with members as (

@@ -76,7 +76,7 @@ export async function insertIdentityProvider(
 }
 
 /** Updates all columns of a provider. Its row must be locked. */
-export const updateIdentityProvider = (tx: Transaction, row: IdentityProviderRow) =>
+export const replaceIdentityProviderRow = (tx: Transaction, row: IdentityProviderRow) =>
   execute(tx, {
     name: 'sso_provider.replace',
     text: `update sso_providers set name = $3, issuer = $4, client_id = $5,

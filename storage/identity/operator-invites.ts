@@ -103,7 +103,7 @@ const OF_INVITE = `o.id = i.organization_id and t.id = i.tenant_id and i.used_at
  * Stores an invite message, replacing one to the same address. Undefined when the invite is invalid, or was tried with
  * five other addresses.
  */
-export const storeInviteMessage = (
+export const keepInviteLetter = (
   tx: Transaction,
   tokenSha256: Uint8Array,
   addressSha256: string,

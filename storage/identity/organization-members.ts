@@ -73,7 +73,7 @@ export const findMember = (tx: Transaction, organizationId: string, id: string) 
  * Locks the organization until the transaction ends: changes of its members run one after the other, so each sees the
  * owners left by the previous one.
  */
-export const lockMembers = (tx: Transaction, organizationId: string) =>
+export const holdMembers = (tx: Transaction, organizationId: string) =>
   execute(tx, {
     name: 'organization_member.hold',
     text: 'select from organizations where id = $1 for no key update',
@@ -101,7 +101,7 @@ const ROOM = `select (select count(*) from organization_members c where c.organi
   from organizations o left join billing_plans p on p.id = o.billing_plan_id where o.id = $1`
 
 /** Removes the expired invitations of an organization, so that their addresses can be invited again. */
-export const removeExpiredInvitations = (tx: Transaction, organizationId: string, now: Date) =>
+export const expireInvitations = (tx: Transaction, organizationId: string, now: Date) =>
   execute(tx, {
     name: 'organization_member.expire',
     text: `delete from organization_members
@@ -109,7 +109,7 @@ export const removeExpiredInvitations = (tx: Transaction, organizationId: string
     values: [organizationId, now],
   })
 
-/** Invites an address. Call `lockMembers` first. */
+/** Invites an address. Call `holdMembers` first. */
 export async function inviteMember(
   tx: Transaction,
   { id, organizationId, role, createdAt }: NewMember,
@@ -138,7 +138,7 @@ export async function inviteMember(
 
 /**
  * Adds an agent registered in the control plane or in an environment of the organization. Any other agent is unknown.
- * Call `lockMembers` first.
+ * Call `holdMembers` first.
  */
 export async function addAgentMember(
   tx: Transaction,
@@ -213,7 +213,7 @@ export async function keepsOwnersWithout(
   return rows[0]!.keeps
 }
 
-/** Changes a role; false when no owner would be left. Call `lockMembers` first. */
+/** Changes a role; false when no owner would be left. Call `holdMembers` first. */
 export const setMemberRole = (
   tx: Transaction,
   organizationId: string,

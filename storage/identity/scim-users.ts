@@ -70,7 +70,7 @@ export const findScimUsers = (tx: Transaction, tenantId: string, ids: readonly s
   })
 
 /** The users that fulfil a condition, oldest first, and how many there are in all. */
-export async function listScimUsers(
+export async function countAndListScimUsers(
   tx: Transaction,
   tenantId: string,
   condition: ScimCondition | null,
@@ -85,13 +85,13 @@ export async function listScimUsers(
     text: `select count(*) as total from ${TABLES} where ${where}`,
     values,
   })
-  const listing = limit === 0 ? [] : scimUserPage(tx, tenantId, condition, { offset, limit })
+  const listing = limit === 0 ? [] : listScimUserRows(tx, tenantId, condition, { offset, limit })
   const [{ rows: counted }, rows] = await Promise.all([counting, listing])
   return { rows, total: counted[0]!.total }
 }
 
 /** The users that fulfil a condition, oldest first. */
-export async function scimUserPage(
+export async function listScimUserRows(
   tx: Transaction,
   tenantId: string,
   condition: ScimCondition | null,

@@ -105,7 +105,7 @@ export async function recordSignIn(
  * True if the account still has the password that was just verified. Locks the account: a concurrent password change
  * waits, and then ends the session opened here.
  */
-export async function lockPassword(
+export async function holdPassword(
   tx: Transaction,
   accountId: string,
   passwordHash: string,

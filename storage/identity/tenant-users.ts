@@ -250,7 +250,7 @@ export const findTenantUser = (tx: Transaction, tenantId: string, id: string) =>
   })
 
 /** Locks the user until the transaction ends. */
-export const lockTenantUser = (tx: Transaction, tenantId: string, id: string) =>
+export const holdTenantUser = (tx: Transaction, tenantId: string, id: string) =>
   execute(tx, {
     name: 'tenant_user.hold',
     // `no key`: rows that reference the user may still be inserted.

@@ -192,7 +192,7 @@ export async function updateTenant(
 }
 
 /** Locks a tenant until the transaction ends, so that its kind does not change. */
-export const lockTenant = (tx: Transaction, id: string) =>
+export const holdTenant = (tx: Transaction, id: string) =>
   firstRow<TenantRow>(tx, {
     name: 'tenant.hold_as_it_is',
     text: `select ${COLUMNS} from tenants where id = $1 for no key update`,

@@ -112,7 +112,7 @@ export const claimDomain = (tx: Transaction, domain: string, organizationId: str
   })
 
 /** Marks a domain as verified; the first time is kept. */
-export const markDomainVerified = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const verifyDomainRow = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   firstRow<VerifiedDomainRow>(tx, {
     name: 'verified_domain.verify',
     text: `update verified_domains set verified_at = coalesce(verified_at, $3)

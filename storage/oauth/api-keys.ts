@@ -63,7 +63,7 @@ export async function insertApiKey(
 }
 
 /** A page of a tenant's keys, newest first, also expired ones. */
-export const apiKeysOfTenant = (
+export const listApiKeyRows = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -99,7 +99,7 @@ export const findApiKeyOfSecret = (tx: Transaction, tokenSha256: Uint8Array) =>
   })
 
 /** Replaces the secret of a key that is not expired. The secret before the present one ends. */
-export const replaceApiKeySecret = (
+export const rotateApiKeySecret = (
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -120,7 +120,7 @@ export const replaceApiKeySecret = (
   })
 
 /** Deletes a key and every key that it made. @returns the deleted key, or undefined. */
-export const removeApiKey = (tx: Transaction, tenantId: string, id: string) =>
+export const deleteApiKeyRow = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<ApiKeyRow>(tx, {
     name: 'api_key.delete',
     text: `delete from api_keys k where k.tenant_id = $1 and k.id = $2 returning ${COLUMNS}`,
@@ -128,7 +128,7 @@ export const removeApiKey = (tx: Transaction, tenantId: string, id: string) =>
   })
 
 /** Records a use. A newer time that another process recorded stays. */
-export const noteApiKeyUse = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const markApiKeyUsed = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   execute(tx, {
     name: 'api_key.used',
     text: `update api_keys set last_used_at = greatest(coalesce(last_used_at, $3), $3)

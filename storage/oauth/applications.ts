@@ -171,7 +171,7 @@ type ReplacedApplication = Pick<ApplicationRow, 'id' | 'tenantId' | 'name' | 're
   Partial<Omit<ApplicationRow, 'createdAt' | 'metadataUrl'>> & { readonly updatedAt: Date }
 
 /** Returns the stored row. @throws an error of `isAudienceTaken`, unless `before` already has the audience. */
-export async function updateApplication(
+export async function replaceApplicationRow(
   tx: Transaction,
   application: ReplacedApplication,
   before: Pick<ApplicationRow, 'audience'>,
@@ -213,7 +213,7 @@ export const noteMisplacedSecret = (
   })
 
 /** Deletes the application with its secrets. Its tokens become invalid. */
-export const removeApplication = (tx: Transaction, tenantId: string, applicationId: string) =>
+export const deleteApplicationRow = (tx: Transaction, tenantId: string, applicationId: string) =>
   isChanged(tx, {
     name: 'application.delete',
     text: 'delete from applications where tenant_id = $1 and id = $2',
@@ -231,7 +231,7 @@ type SecretRotation = {
 }
 
 /** Adds a secret and sets the expiry of the previous ones. The application must be locked. */
-export async function addApplicationSecret(
+export async function rotateApplicationSecretRow(
   tx: Transaction,
   rotation: SecretRotation,
 ): Promise<void> {
@@ -271,7 +271,7 @@ export const findApplication = (tx: Transaction, tenantId: string, applicationId
   })
 
 /** One page, newest first, after the row of `createdAt` and `id`. */
-export const applicationsOfTenant = (
+export const listApplicationRows = (
   tx: Transaction,
   tenantId: string,
   limit: number,

@@ -17,7 +17,7 @@ export type ConsentsBefore = {
 }
 
 /** The consent for the client and those for these API resources. */
-export async function readConsents(
+export async function findConsents(
   tx: Transaction,
   key: ConsentKey,
   resourceIds: readonly string[],

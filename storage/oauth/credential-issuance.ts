@@ -143,7 +143,7 @@ const ISSUED = `${columnsOf('id tenant_id offer_id user_id delegation_id configu
   issued_at as "createdAt", ${columnsOf('expires_at revoked_at revoked_reason')}`
 
 /** A page of a tenant's issued credentials, newest first. */
-export const issuedCredentialsOfTenant = (
+export const listIssuedCredentialRows = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -166,7 +166,12 @@ export const findIssuedCredential = (tx: Transaction, tenantId: string, id: stri
   })
 
 /** Revokes a credential once, with its status entry. Undefined if it is unknown or revoked. */
-export const endIssuedCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const revokeIssuedCredentialRow = (
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+) =>
   firstRow<IssuedCredentialRow>(ending(tx, 'credential.revoked', [{ tenantId, id }]), {
     name: 'issued_credential.revoke',
     text: `update issued_credentials set revoked_at = $3, revoked_reason = 'revoked'
@@ -182,7 +187,7 @@ type NotifiedCredentials = {
 }
 
 /** Records what the wallet reports about a response (OpenID4VCI section 11). */
-export async function recordNotification(
+export async function notifyIssuedCredentials(
   tx: Transaction,
   tenantId: string,
   of: { readonly notificationId: string; readonly subject: string; readonly event: string },

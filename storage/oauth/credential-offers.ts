@@ -66,7 +66,7 @@ export const insertCredentialOffer = (tx: Transaction, offer: NewCredentialOffer
   })
 
 /** A page of a tenant's offers, newest first. */
-export const credentialOffersOfTenant = (
+export const listCredentialOfferRows = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -89,7 +89,7 @@ export const findCredentialOffer = (tx: Transaction, tenantId: string, id: strin
   })
 
 /** Withdraws an offer: its code and the tokens from it request nothing any more. */
-export const removeCredentialOffer = (tx: Transaction, tenantId: string, id: string) =>
+export const deleteCredentialOfferRow = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<CredentialOfferRow>(tx, {
     name: 'credential_offer.delete',
     text: `delete from credential_offers where tenant_id = $1 and id = $2 returning ${COLUMNS}`,

@@ -25,7 +25,7 @@ type StatusAllocation = {
   readonly purpose: StatusPurpose
   /** The `iss` of the token: a list has tokens of one issuer only. */
   readonly issuer: string
-  /** What ends the token later: `setStatus` finds the entry by it. Several entries may share it. */
+  /** What ends the token later: `invalidateStatusEntries` finds the entry by it. Several entries may share it. */
   readonly ref: string
   readonly now: Date
   /** The parties that can end an access token. Null for a credential. */
@@ -137,7 +137,7 @@ type StatusChange = {
  * show it within a second, and relying parties after the `ttl` of the list.
  * @returns the number of entries that this call changed.
  */
-export const setStatus = (tx: Transaction, { tenantId, refs, now }: StatusChange) =>
+export const invalidateStatusEntries = (tx: Transaction, { tenantId, refs, now }: StatusChange) =>
   changedRows(tx, {
     name: 'status_entry.invalidate',
     text: `update status_entries set invalid_at = $3

@@ -220,20 +220,20 @@ type RecentTokenQuery = TokenStatusQuery & {
  * token's, so the transaction crosses tenants.
  */
 export const readTokenStatus = (tx: Transaction, queries: readonly TokenStatusQuery[]) =>
-  allRows<TokenStatus>(tx, tokenStatusStatement(queries))
+  allRows<TokenStatus>(tx, tokenStandings(queries))
 
 /** The same in its own round trip, without a transaction. */
 export async function readTokenStatusBatch(
   database: Database,
   queries: readonly RecentTokenQuery[],
 ): Promise<readonly TokenStatus[]> {
-  const [found] = await database.together(null, [tokenStatusStatement(queries)], {
+  const [found] = await database.together(null, [tokenStandings(queries)], {
     pool: 'identity',
   })
   return found!.rows as TokenStatus[]
 }
 
-function tokenStatusStatement(queries: readonly RecentTokenQuery[]): Statement {
+function tokenStandings(queries: readonly RecentTokenQuery[]): Statement {
   return {
     name: 'session.standings',
     // The status is selected, not filtered: with `ended_at is null` in the search condition the

@@ -23,7 +23,7 @@ export const activeIssuers = (tx: Transaction, tenantId: string) =>
   })
 
 /** The rules of an issuer in the order in which they are tried. */
-export const rulesOf = (tx: Transaction, tenantId: string, issuerId: string) =>
+export const rulesOfIssuer = (tx: Transaction, tenantId: string, issuerId: string) =>
   allRows<Rule>(tx, {
     name: 'trusted_issuer_rule.of_issuer',
     text: `select ${columnsOf(RULE_COLUMNS)} from trusted_issuer_rules
@@ -62,7 +62,7 @@ export const deleteRule = (tx: Transaction, tenantId: string, issuerId: string, 
   })
 
 /** The scopes of an active application, and of API resources that list it. Undefined for another id. */
-export const scopesOfApplication = (tx: Transaction, tenantId: string, clientId: string) =>
+export const findRuleTarget = (tx: Transaction, tenantId: string, clientId: string) =>
   firstRow<{ readonly scopes: readonly string[] }>(tx, {
     name: 'trusted_issuer_rule.target',
     text: `select c.scopes || array(select s ->> 'name' from api_resources r, jsonb_array_elements(r.scopes) s

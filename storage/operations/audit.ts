@@ -106,7 +106,7 @@ type AuditFilter = {
 }
 
 /** A page of a tenant's events, newest first. Events of the same millisecond are in chain order. */
-export async function selectAuditEvents(
+export async function listAuditEventRows(
   tx: Transaction,
   tenantId: string,
   { type, actor, since, until }: AuditFilter,

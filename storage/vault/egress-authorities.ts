@@ -206,7 +206,7 @@ export async function spendAuthorities(
 }
 
 /** Stamps credentials as used and appends the events, in one statement with the commit. */
-export function recordUses(
+export function bookUses(
   tx: Transaction,
   tenantId: string,
   credentialIds: readonly string[],

@@ -19,7 +19,7 @@ export function startEventId(endId: string): string {
 }
 
 /** Announces the call time limit of this process. */
-export const announceCallLimit = (tx: Transaction, hopTimeoutSecs: number) =>
+export const sayCallLimit = (tx: Transaction, hopTimeoutSecs: number) =>
   execute(tx, {
     name: 'egress_settlement.say_limit',
     text: `insert into egress_call_limits as l (hop_timeout_secs, said_at)

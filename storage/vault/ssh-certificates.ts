@@ -40,7 +40,7 @@ export const insertSshCertificate = (tx: Transaction, c: SshCertificateRow) =>
 type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
 
 /** Revokes a certificate; undefined when it is unknown or has expired. */
-export const markCertificateRevoked = (
+export const revokeCertificate = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,

@@ -150,7 +150,7 @@ type CredentialChanges = {
   readonly metadata: Readonly<Record<string, unknown>> | null
 }
 
-export const changeVaultCredential = (
+export const updateVaultCredentialRow = (
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -203,7 +203,12 @@ export const keepRenewedSecret = (
   })
 
 /** Revokes a credential and deletes its secret. Final. */
-export const endVaultCredential = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const revokeVaultCredentialRow = (
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  now: Date,
+) =>
   onlyRow<VaultCredentialRow>(tx, {
     name: 'vault_credential.revoke',
     text: `with c as (
@@ -255,7 +260,7 @@ export async function narrowTokensOf(
 }
 
 /** A page of the credentials of a tenant, newest first, revoked ones included. */
-export const selectVaultCredentials = (
+export const listVaultCredentialRows = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -289,7 +294,7 @@ export const touchVaultCredentials = (
 export type Grantee = { readonly agentId: string | null; readonly delegationId: string | null }
 
 /** A page of credentials that the grantee may list, by a grant with `list` or by a lease. */
-export const selectGrantedCredentials = (
+export const listGrantedCredentials = (
   tx: Transaction,
   tenantId: string,
   { agentId, delegationId }: Grantee,

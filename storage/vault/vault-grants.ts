@@ -48,7 +48,7 @@ export const insertVaultGrant = (
   })
 
 /** A page of a credential's grants, newest first, ended ones included. */
-export const selectVaultGrants = (
+export const listVaultGrantRows = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
@@ -65,7 +65,7 @@ export const selectVaultGrants = (
   })
 
 /** Revokes a grant. `first` is false when it was revoked already. */
-export async function endVaultGrant(
+export async function revokeVaultGrantRow(
   tx: Transaction,
   tenantId: string,
   id: string,

@@ -33,7 +33,7 @@ export const insertVaultLease = (
   })
 
 /** A page of a credential's leases, newest first, ended ones included. */
-export const selectVaultLeases = (
+export const listVaultLeaseRows = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
@@ -50,7 +50,7 @@ export const selectVaultLeases = (
   })
 
 /** Revokes a lease. `first` is false when it was revoked already. */
-export async function endVaultLease(
+export async function revokeVaultLeaseRow(
   tx: Transaction,
   tenantId: string,
   id: string,

@@ -84,7 +84,7 @@ export const findWebhook = (tx: Transaction, tenantId: string, id: string) =>
   })
 
 /** One page, newest first, after the row that `createdAt` and `id` name. */
-export const selectWebhooks = (
+export const listWebhookRows = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -105,7 +105,7 @@ type WebhookChange = Pick<
 > & { now: Date }
 
 /** Replaces the members of a PUT. Activating a subscription resets its failure state. */
-export async function changeWebhook(
+export async function replaceWebhookRow(
   tx: Transaction,
   change: WebhookChange,
 ): Promise<Webhook | undefined> {
@@ -143,7 +143,7 @@ export const deactivateWebhook = (tx: Transaction, tenantId: string, id: string,
   })
 
 /** Marks a subscription deleted and wipes its secrets. Its history stays until the sweep. */
-export const markWebhookDeleted = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const deleteWebhookRow = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   isChanged(tx, {
     name: 'webhook.delete',
     text: `update webhooks set deleted_at = $3, updated_at = $3, active = false, secret = null,
@@ -180,7 +180,7 @@ export const shortenOverlap = (
  * Replaces the secret `current`, which stays valid for the overlap.
  * @returns undefined when `current` is not the secret any more.
  */
-export const replaceWebhookSecret = (
+export const rotateWebhookSecretRow = (
   tx: Transaction,
   rotation: {
     tenantId: string

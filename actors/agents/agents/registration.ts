@@ -14,7 +14,7 @@ import {
   findAgent,
   fingerprintKnown,
   type NewAgent,
-  insertAgent,
+  registerAgentRow,
 } from '../../../storage/agents/agents.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import {
@@ -166,7 +166,7 @@ export const registerAgent: Does<'registerAgent'> = async (tools, message, conte
   return tools.database.tenant(
     tenant.id,
     async (tx) => {
-      const registered = await insertAgent(tx, agent)
+      const registered = await registerAgentRow(tx, agent)
       return registered === 'registered' ? confirm(tools, tx, agent, context) : { tag: registered }
     },
     context,

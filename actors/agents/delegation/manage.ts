@@ -8,8 +8,8 @@ import {
   type DelegationsOf,
   findDelegation,
   lastUsesOfDelegations,
-  selectDelegations,
-  markDelegationRevoked,
+  listDelegationRows,
+  revokeDelegationRow,
 } from '../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { personFactors } from '../../../storage/identity/passkeys.js'
@@ -36,7 +36,7 @@ export const listDelegations: DelegationHandler<'listDelegations'> = async (
   const { items, next } = await needs.database.tenant(
     tenantId,
     async (tx) => {
-      const rows = page(await selectDelegations(tx, tenantId, of, limit + 1, after), limit)
+      const rows = page(await listDelegationRows(tx, tenantId, of, limit + 1, after), limit)
       return { ...rows, items: await recordsOf(tx, tenantId, rows.items, needs.clock.now()) }
     },
     { signal: context.signal },
@@ -184,7 +184,7 @@ async function revokeIn(
   { tenantId, id }: DelegationRow,
   by: RevokedBy,
 ): Promise<Date | undefined> {
-  const revoked = await markDelegationRevoked(tx, tenantId, id, 'revoked', clock.now())
+  const revoked = await revokeDelegationRow(tx, tenantId, id, 'revoked', clock.now())
   if (revoked === undefined) return undefined
   appendEvents(tx, delegationsRevoked(random, [revoked], by))
   return revoked.revokedAt ?? undefined

@@ -2,7 +2,7 @@
 import type { Handler } from '../../../runtime/kernel/actor.js'
 import { chargeRows, findCharge } from '../../../storage/commerce/charges.js'
 import { paymentLinks, prices, products } from '../../../storage/commerce/products.js'
-import { refundsOf } from '../../../storage/commerce/refunds.js'
+import { refundsOfCharge } from '../../../storage/commerce/refunds.js'
 import { subscriptionRows } from '../../../storage/commerce/subscriptions.js'
 import { isUuid } from '../../domain/ids.js'
 import type { CommerceNeeds } from './needs.js'
@@ -33,7 +33,7 @@ export const listRefunds: Handler<CommerceNeeds, CommerceProtocol, 'listRefunds'
     tenantId,
     async (tx) => {
       if ((await findCharge(tx, tenantId, id)) === undefined) return UNKNOWN
-      const refunds = await refundsOf(tx, tenantId, id)
+      const refunds = await refundsOfCharge(tx, tenantId, id)
       return { tag: 'refunds', refunds: refunds.map(refundOf) } as const
     },
     { signal },

@@ -1,7 +1,7 @@
 /** Creates wallets, and changes their policy, status and agent. */
 import type { Handler, MessageContext } from '../../../runtime/kernel/actor.js'
 import {
-  moveWallet,
+  assignWalletRow,
   findWallet,
   findWalletById,
   insertAgentWallet,
@@ -126,7 +126,7 @@ export const assignWallet: Handling<'assignWallet'> = async (needs, message, con
       if (!isKnown) return UNKNOWN_AGENT
       const refused = managerRefusal(needs, message)
       if (refused !== undefined) return refused
-      if (!(await moveWallet(tx, tenantId, walletId, agentId, now))) {
+      if (!(await assignWalletRow(tx, tenantId, walletId, agentId, now))) {
         const own = await findWallet(tx, tenantId, agentId, now)
         return { tag: own === undefined || own.id === walletId ? 'in_use' : 'exists' }
       }

@@ -1,7 +1,7 @@
 /** Reads wallets and signatures. */
 import type { Handler } from '../../../runtime/kernel/actor.js'
-import { signatureRows } from '../../../storage/commerce/wallet-signatures.js'
-import { findWallet, walletRows } from '../../../storage/commerce/wallets.js'
+import { listSignatureRows } from '../../../storage/commerce/wallet-signatures.js'
+import { findWallet, listWalletRows } from '../../../storage/commerce/wallets.js'
 import { listed, listedOf } from '../../platform/paging.js'
 import { NOT_PROVISIONED, ofAgent, walletOf, walletOfAgent, type WalletsNeeds } from './find.js'
 import type { WalletsProtocol } from './protocol.js'
@@ -14,7 +14,7 @@ export const listWallets: Handling<'listWallets'> = async (needs, message, { sig
   const { tenantId } = caller.principal
   const rows = await database.tenant(
     tenantId,
-    (tx) => walletRows(tx, tenantId, clock.now(), limit + 1, after),
+    (tx) => listWalletRows(tx, tenantId, clock.now(), limit + 1, after),
     { signal },
   )
   return listedOf(rows, limit, walletOf)
@@ -48,7 +48,7 @@ export const listWalletSignatures: Handling<'listWalletSignatures'> = (
     async (tx) => {
       const row = await ofAgent(tx, message, clock.now())
       if ('tag' in row) return row
-      const rows = await signatureRows(tx, tenantId, row.id, limit + 1, after)
+      const rows = await listSignatureRows(tx, tenantId, row.id, limit + 1, after)
       return listed(rows, limit)
     },
     { signal },

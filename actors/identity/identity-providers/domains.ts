@@ -12,7 +12,7 @@ import {
   findVerifiedDomain,
   insertVerifiedDomain,
   listVerifiedDomains,
-  markDomainVerified,
+  verifyDomainRow,
   updateVerifiedDomain,
   type VerifiedDomainRow,
 } from '../../../storage/identity/verified-domains.js'
@@ -135,7 +135,7 @@ export const verifyDomain: Handling<'verifyDomain'> = async (needs, { caller, id
     if (tenant?.organizationId == null) return NO_ORGANIZATION
     const isOurs = await claimDomain(tx, domain, tenant.organizationId, now)
     if (!isOurs) return { tag: 'taken' } as const
-    const row = await markDomainVerified(tx, tenantId, id, now)
+    const row = await verifyDomainRow(tx, tenantId, id, now)
     if (row === undefined) throw new DomainGone()
     if (verifiedAt === null) record(needs, tx, caller, 'verified', row, context)
     return { tag: 'found', domain: recordOf(row) } as const

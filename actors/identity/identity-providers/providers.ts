@@ -9,7 +9,7 @@ import {
   insertIdentityProvider,
   listIdentityProviders,
   lockIdentityProvider,
-  updateIdentityProvider,
+  replaceIdentityProviderRow,
   providerSecretContext,
   type IdentityProviderRow,
 } from '../../../storage/identity/identity-providers.js'
@@ -103,7 +103,7 @@ export const updateSsoProvider: Handling<'updateSsoProvider'> = async (
       const hasSecret = clientSecretSealed !== null
       const fault = draftFault({ ...row, hasSecret }, needs.urlRules)
       if (fault !== null) return fault
-      await updateIdentityProvider(tx, row)
+      await replaceIdentityProviderRow(tx, row)
       appendConfigured(needs, tx, caller, row, 'changed', context)
       return { tag: 'found', provider: recordOf(needs, row) }
     },

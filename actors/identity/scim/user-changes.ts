@@ -10,7 +10,7 @@ import {
 import {
   insertTenantUser,
   keepsOwner,
-  lockTenantUser,
+  holdTenantUser,
   reactivateTenantUser,
   reviveTenantUser,
   suspendTenantUser,
@@ -94,7 +94,7 @@ export async function lockedUser(
   message: OneScimUser & Conditional,
 ): Promise<ScimUserRow> {
   const { caller, userId, ifMatch } = message
-  if (isUuid(userId)) await lockTenantUser(tx, caller.principal.tenantId, userId)
+  if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
   const row = await foundUser(tx, message)
   if (!isMatch(ifMatch, presentedUser(row, base, groups).version))
     throw new ScimFault(412, null, 'The user has another version now. Read it again.')

@@ -4,9 +4,9 @@
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
-  listScimUsers as matchingPage,
+  countAndListScimUsers,
   type ScimUserRow,
-  scimUserPage,
+  listScimUserRows,
 } from '../../../storage/identity/scim-users.js'
 import { removeTenantUser } from '../../../storage/identity/tenant-users.js'
 import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
@@ -112,9 +112,9 @@ export const listScimUsers: Handling<'listScimUsers'> = (
     const { found, total } = await database.system(async (tx) => {
       if (rest !== null)
         return searched(page, clock, rest, shownOf, (batch) =>
-          scimUserPage(tx, tenantId, condition, batch),
+          listScimUserRows(tx, tenantId, condition, batch),
         )
-      const { rows, total } = await matchingPage(tx, tenantId, condition, page)
+      const { rows, total } = await countAndListScimUsers(tx, tenantId, condition, page)
       return { found: rows.map(shownOf), total }
     }, context)
     const resources = found.map(project)

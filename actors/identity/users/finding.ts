@@ -1,7 +1,7 @@
 /** The user that an administrator names. */
 import {
   findTenantUser,
-  lockTenantUser,
+  holdTenantUser,
   type TenantUserRow,
 } from '../../../storage/identity/tenant-users.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -27,7 +27,7 @@ export async function holdUser(
   message: OneUser,
 ): Promise<TenantUserRow | undefined> {
   const { caller, userId } = message
-  if (isUuid(userId)) await lockTenantUser(tx, caller.principal.tenantId, userId)
+  if (isUuid(userId)) await holdTenantUser(tx, caller.principal.tenantId, userId)
   return findUser(tx, message)
 }
 

@@ -8,9 +8,9 @@ import {
   findOldestFixture,
   findTenantUser,
   insertTenantUser,
-  lockTenantUser,
+  holdTenantUser,
 } from '../../../storage/identity/tenant-users.js'
-import { lockTenant, type TenantRow } from '../../../storage/identity/tenants.js'
+import { holdTenant, type TenantRow } from '../../../storage/identity/tenants.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -78,7 +78,7 @@ export const mintFixtureUser: Handling<'mintFixtureUser'> = async (needs, messag
           idempotency,
           async () => {
             // Locked, so that no fixture user is created while the tenant is activated.
-            const tenant = await lockTenant(tx, tenantId)
+            const tenant = await holdTenant(tx, tenantId)
             if (tenant?.environment !== 'sandbox') return { tag: 'not_sandbox' as const }
             return insert(needs, tx, message, tenant, fixture, context)
           },
@@ -148,7 +148,7 @@ export const rotateFixtureUserPassword: Handling<'rotateFixtureUserPassword'> = 
   const now = clock.now()
   return database.system(async (tx) => {
     const found = await findFixture(tx, message)
-    if (found !== undefined) await lockTenantUser(tx, tenantId, found.id)
+    if (found !== undefined) await holdTenantUser(tx, tenantId, found.id)
     const user = found && (await findTenantUser(tx, tenantId, found.id))
     if (user === undefined || user.status === 'removed') return UNKNOWN_USER
     // A caller who knows the password can sign in as the user.

@@ -1,9 +1,9 @@
 /** Lists and revokes issued credentials. */
 import {
-  endIssuedCredential,
+  revokeIssuedCredentialRow,
   findIssuedCredential,
   type IssuedCredentialRow,
-  issuedCredentialsOfTenant,
+  listIssuedCredentialRows,
 } from '../../../storage/oauth/credential-issuance.js'
 import { statusListUri } from '../../../storage/oauth/status-lists.js'
 import { isUuid } from '../../domain/ids.js'
@@ -18,7 +18,7 @@ export const listIssuedCredentials: Handling<'listIssuedCredentials'> = async (
   context,
 ) => {
   const { tenantId } = message.caller.principal
-  const { items, next } = await pageOf(tools, tenantId, message, context, issuedCredentialsOfTenant)
+  const { items, next } = await pageOf(tools, tenantId, message, context, listIssuedCredentialRows)
   return { tag: 'listed', credentials: items.map((row) => recordOf(tools.baseUrl, row)), next }
 }
 
@@ -33,7 +33,7 @@ export const revokeIssuedCredential: Handling<'revokeIssuedCredential'> = async 
   const row = await database.tenant(
     tenantId,
     async (tx) => {
-      const revoked = await endIssuedCredential(tx, tenantId, credentialId, clock.now())
+      const revoked = await revokeIssuedCredentialRow(tx, tenantId, credentialId, clock.now())
       // A second request changes nothing and gets the same answer.
       if (revoked === undefined) return findIssuedCredential(tx, tenantId, credentialId)
       const { id, configurationId, userId } = revoked

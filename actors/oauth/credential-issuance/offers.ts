@@ -3,11 +3,11 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
   type CredentialOfferRow,
-  credentialOffersOfTenant,
+  listCredentialOfferRows,
   findCredentialOffer,
   findOfferByHandle,
   insertCredentialOffer,
-  removeCredentialOffer,
+  deleteCredentialOfferRow,
 } from '../../../storage/oauth/credential-offers.js'
 import {
   holdCredentialDelegation,
@@ -75,7 +75,7 @@ export const listCredentialOffers: Handling<'listCredentialOffers'> = async (
   context,
 ) => {
   const { tenantId } = message.caller.principal
-  const { items, next } = await pageOf(tools, tenantId, message, context, credentialOffersOfTenant)
+  const { items, next } = await pageOf(tools, tenantId, message, context, listCredentialOfferRows)
   const now = tools.clock.now()
   return { tag: 'listed', offers: items.map((row) => recordOf(row, now)), next }
 }
@@ -103,7 +103,7 @@ export const deleteCredentialOffer: Handling<'deleteCredentialOffer'> = async (
   return tools.database.tenant(
     tenantId,
     async (tx) => {
-      const row = await removeCredentialOffer(tx, tenantId, offerId)
+      const row = await deleteCredentialOfferRow(tx, tenantId, offerId)
       if (row === undefined) return UNKNOWN
       recordAudit(tools, tx, caller, context, {
         type: 'admin.credential_offer.deleted',

@@ -1,6 +1,6 @@
 /** What wallets request: nonces, credentials, notifications and type metadata (OpenID4VCI sections 7, 8 and 11). */
 import { createHash } from 'node:crypto'
-import { recordNotification } from '../../../storage/oauth/credential-issuance.js'
+import { notifyIssuedCredentials } from '../../../storage/oauth/credential-issuance.js'
 import { ANONYMOUS_CLIENT, isCredentialConfiguration } from '../../domain/credentials/catalogue.js'
 import { typeMetadata } from '../../domain/credentials/configurations.js'
 import { isUuid } from '../../domain/ids.js'
@@ -74,7 +74,7 @@ export const notifyRootCredentialIssuer: Handling<'notifyRootCredentialIssuer'> 
   const known = await tools.database.tenant(
     tenantId,
     async (tx) => {
-      const { ids, changed } = await recordNotification(tx, tenantId, { subject, ...read })
+      const { ids, changed } = await notifyIssuedCredentials(tx, tenantId, { subject, ...read })
       const caller = { principal, address: request.address }
       if (changed)
         recordAudit(tools, tx, caller, context, {

@@ -3,8 +3,8 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import {
   activeIssuers,
-  rulesOf,
-  scopesOfApplication,
+  rulesOfIssuer,
+  findRuleTarget,
 } from '../../../storage/oauth/trusted-issuers.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import type { Rule, TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
@@ -60,9 +60,9 @@ export async function judge(
   if (fault !== null) return { failed: [fault], issuer }
   // Only tokens that the issuer signed come here.
   return needs.database.tenant(tenantId, async (tx) => {
-    const rule = matchRules(await rulesOf(tx, tenantId, issuer.id), jws.claims)
+    const rule = matchRules(await rulesOfIssuer(tx, tenantId, issuer.id), jws.claims)
     if ('failed' in rule) return { ...rule, issuer }
-    const target = await scopesOfApplication(tx, tenantId, rule.clientId)
+    const target = await findRuleTarget(tx, tenantId, rule.clientId)
     if (target === undefined)
       return { failed: [failed('target', 'the application is not active')], rule, issuer }
     const scopes = rule.scopes.filter((scope) => target.scopes.includes(scope))

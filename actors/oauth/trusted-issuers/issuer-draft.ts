@@ -1,8 +1,8 @@
 /** What the schema of a trusted issuer cannot see. */
 import type { MemberInvalid } from '../../domain/entities/messages.js'
 import {
-  rulesOf,
-  scopesOfApplication,
+  rulesOfIssuer,
+  findRuleTarget,
   trustedIssuerTable,
 } from '../../../storage/oauth/trusted-issuers.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -59,8 +59,8 @@ export async function changeFault(
   )
   if (fixed !== undefined)
     return invalid(`/${fixed}`, `${fixed} cannot change: its rules rest on it. Add another issuer.`)
-  for (const { clientId } of await rulesOf(tx, tenantId, id)) {
-    const target = await scopesOfApplication(tx, tenantId, clientId)
+  for (const { clientId } of await rulesOfIssuer(tx, tenantId, id)) {
+    const target = await findRuleTarget(tx, tenantId, clientId)
     const beyond = powersBeyond(target?.scopes ?? [], scopes)
     if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
   }

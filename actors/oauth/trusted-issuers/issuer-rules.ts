@@ -2,8 +2,8 @@
 import {
   deleteRule,
   insertRule,
-  rulesOf,
-  scopesOfApplication,
+  rulesOfIssuer,
+  findRuleTarget,
   trustedIssuerTable,
 } from '../../../storage/oauth/trusted-issuers.js'
 import { isUuid } from '../../domain/ids.js'
@@ -28,7 +28,7 @@ export const listTrustedIssuerRules: TrustedIssuerHandler<'listTrustedIssuerRule
     tenantId,
     async (tx) => {
       if ((await trustedIssuerTable.find(tx, tenantId, id)) === undefined) return UNKNOWN
-      return { tag: 'listed', rules: await rulesOf(tx, tenantId, id) } as const
+      return { tag: 'listed', rules: await rulesOfIssuer(tx, tenantId, id) } as const
     },
     { signal },
   )
@@ -51,14 +51,14 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
       return { tag: 'invalid', pointer: `/conditions/${fault.index}`, detail: `${fault.detail}.` }
     if (!isPinned(issuer, draft.conditions))
       return { tag: 'not_pinned', claim: PINNED[issuer.kind] }
-    const target = await scopesOfApplication(tx, tenantId, draft.clientId)
+    const target = await findRuleTarget(tx, tenantId, draft.clientId)
     if (target === undefined) return { tag: 'target_unknown' }
     const scope = draft.scopes.find((one) => !target.scopes.includes(one))
     if (scope !== undefined) return { tag: 'scope_unknown', scope }
     // The caller chooses the issuer, and so can act as the application.
     const beyond = powersBeyond(target.scopes, caller.principal.scopes)
     if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
-    const rules = await rulesOf(tx, tenantId, issuerId)
+    const rules = await rulesOfIssuer(tx, tenantId, issuerId)
     if (rules.length >= RULES_MAX) return { tag: 'full', most: RULES_MAX }
     const last = rules.at(-1)?.position ?? -1
     const rule = {

@@ -3,7 +3,7 @@ import { defineActor } from '../../../runtime/kernel/actor.js'
 import {
   auditEventsAfter,
   auditHead,
-  selectAuditEvents,
+  listAuditEventRows,
 } from '../../../storage/operations/audit.js'
 import { ChainCheck, FIRST_PREVIOUS_HASH } from '../../../storage/operations/audit-chain.js'
 import { unnumberedEvents } from '../../../storage/platform/event-numbers.js'
@@ -29,7 +29,7 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
     async listAuditEvents({ tenantId, limit, after, ...filter }, { signal }) {
       const rows = await database.tenant(
         tenantId,
-        (tx) => selectAuditEvents(tx, tenantId, filter, limit + 1, after),
+        (tx) => listAuditEventRows(tx, tenantId, filter, limit + 1, after),
         { signal },
       )
       const { items, next } = page(

@@ -46,7 +46,7 @@ import { removeExpiredSessions } from '../../../storage/oauth/token-sessions.js'
 import { WINDOW_SECS_MAX } from '../../commerce/wallets/protocol.js'
 import { eventData } from '../../domain/events.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { removeOldSpends } from '../../../storage/commerce/wallet-signatures.js'
+import { sweepSpends } from '../../../storage/commerce/wallet-signatures.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
 import { forgetSinks } from '../../../storage/webhooks/event-sinks.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
@@ -167,7 +167,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   card_events: (tx, now) => sweepCardEvents(tx, ago(now, CARD_EVENT_RETENTION_MS), BATCH_ROWS),
   x402_verifications: (tx, now) =>
     sweepX402Verifications(tx, ago(now, PROOF_RETENTION_MS), BATCH_ROWS),
-  wallet_spends: (tx, now) => removeOldSpends(tx, ago(now, SPEND_RETENTION_MS), BATCH_ROWS),
+  wallet_spends: (tx, now) => sweepSpends(tx, ago(now, SPEND_RETENTION_MS), BATCH_ROWS),
   event_sinks: (tx) => forgetSinks(tx),
   events: (tx, now) => sweepEvents(tx, ago(now, EVENT_RETENTION_MS), BATCH_ROWS),
   announcements: (tx, now) =>

@@ -6,7 +6,7 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
-  deleteUnverifiedSignInMethods,
+  emptyUnprovedAccount,
   lockMailbox,
   markMailboxProved,
 } from '../../../storage/identity/accounts.js'
@@ -119,5 +119,5 @@ async function drop(
   await revokeForPassword(tx, tools, ended, context, now)
   for (const purpose of ['sign_in', 'email_verification', 'password_reset'] as const)
     await voidTickets(tx, accountId, null, purpose, now)
-  await deleteUnverifiedSignInMethods(tx, accountId, but, now)
+  await emptyUnprovedAccount(tx, accountId, but, now)
 }

@@ -7,7 +7,7 @@ import {
   insertSshCertificate,
   listCertifyingKeys,
   listRevokedCertificates,
-  markCertificateRevoked,
+  revokeCertificate,
 } from '../../../storage/vault/ssh-certificates.js'
 import {
   credentialSecretContext,
@@ -153,7 +153,7 @@ export const revokeSshCertificate: SshHandler<'revokeSshCertificate'> = async (
       const row = await findVaultCredential(tx, tenantId, credentialId)
       if (row === undefined || !(manages || owns(principal, row))) return unknown
       if (row.credentialType !== 'ssh_ca') return UNKNOWN
-      const revoked = await markCertificateRevoked(tx, tenantId, row.id, serial, clock.now())
+      const revoked = await revokeCertificate(tx, tenantId, row.id, serial, clock.now())
       if (revoked === undefined) return UNKNOWN
       if (revoked.first) {
         recordAudit({ clock, random }, tx, caller, context, {

@@ -5,8 +5,8 @@ import { forgetManagedToken } from '../../../storage/vault/managed-tokens.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
-  changeVaultCredential,
-  endVaultCredential,
+  updateVaultCredentialRow,
+  revokeVaultCredentialRow,
   findVaultCredential,
   lockTokensOf,
   lockWithItsSource,
@@ -66,7 +66,7 @@ export const updateVaultCredential: VaultHandler<'updateVaultCredential'> = (
       }
       const now = clock.now()
       const changes = { label: label ?? null, allowedHosts: hosts, metadata: metadata ?? null }
-      const changed = await changeVaultCredential(tx, row.tenantId, row.id, changes, now)
+      const changed = await updateVaultCredentialRow(tx, row.tenantId, row.id, changes, now)
       const changedNames = Object.entries({ label, allowed_hosts: hosts ?? undefined, metadata })
         .filter(([, value]) => value !== undefined)
         .map(([name]) => name)
@@ -129,7 +129,7 @@ async function revoked(
   if (row.status === 'revoked') return { tag: 'found', credential: credentialOf(row) }
   const { tenantId, id } = row
   const now = clock.now()
-  const ended = await endVaultCredential(tx, tenantId, id, now)
+  const ended = await revokeVaultCredentialRow(tx, tenantId, id, now)
   await forgetManagedToken(tx, tenantId, id)
   for (const dependent of await lockTokensOf(tx, tenantId, id)) {
     await revoked(tx, dependent, caller, needs, context)

@@ -8,14 +8,14 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { SecretCredentialRow } from '../../../storage/vault/vault-credentials.js'
 import {
   agentBelongs,
-  endVaultGrant,
+  revokeVaultGrantRow,
   insertVaultGrant,
-  selectVaultGrants,
+  listVaultGrantRows,
 } from '../../../storage/vault/vault-grants.js'
 import {
-  endVaultLease,
+  revokeVaultLeaseRow,
   insertVaultLease,
-  selectVaultLeases,
+  listVaultLeaseRows,
 } from '../../../storage/vault/vault-leases.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
@@ -42,7 +42,10 @@ export const listVaultGrants: VaultHandler<'listVaultGrants'> = (
   context,
 ) => {
   return withCredential(needs, named, context, async (tx, { tenantId, id }) => {
-    const { items, next } = page(await selectVaultGrants(tx, tenantId, id, limit + 1, after), limit)
+    const { items, next } = page(
+      await listVaultGrantRows(tx, tenantId, id, limit + 1, after),
+      limit,
+    )
     const now = needs.clock.now()
     return { tag: 'listed', grants: items.map((row) => grantOf(row, now)), next }
   })
@@ -94,7 +97,12 @@ export const revokeVaultGrant: VaultHandler<'revokeVaultGrant'> = async (
 ) => {
   if (!isUuid(grantId)) return { tag: 'unknown_grant' }
   return ending(needs, caller, context, async (tx, eventContext) => {
-    const ended = await endVaultGrant(tx, caller.principal.tenantId, grantId, eventContext.now)
+    const ended = await revokeVaultGrantRow(
+      tx,
+      caller.principal.tenantId,
+      grantId,
+      eventContext.now,
+    )
     if (ended === undefined) return { tag: 'unknown_grant' }
     if (ended.first) appendEvents(tx, [grantRevoked(ended.grant, eventContext)])
     return { tag: 'ended', grant: grantOf(ended.grant, eventContext.now) }
@@ -107,7 +115,10 @@ export const listVaultLeases: VaultHandler<'listVaultLeases'> = (
   context,
 ) => {
   return withCredential(needs, named, context, async (tx, { tenantId, id }) => {
-    const { items, next } = page(await selectVaultLeases(tx, tenantId, id, limit + 1, after), limit)
+    const { items, next } = page(
+      await listVaultLeaseRows(tx, tenantId, id, limit + 1, after),
+      limit,
+    )
     const now = needs.clock.now()
     return { tag: 'listed', leases: items.map((row) => leaseOf(row, now)), next }
   })
@@ -154,7 +165,12 @@ export const revokeVaultLease: VaultHandler<'revokeVaultLease'> = async (
 ) => {
   if (!isUuid(leaseId)) return { tag: 'unknown_lease' }
   return ending(needs, caller, context, async (tx, eventContext) => {
-    const ended = await endVaultLease(tx, caller.principal.tenantId, leaseId, eventContext.now)
+    const ended = await revokeVaultLeaseRow(
+      tx,
+      caller.principal.tenantId,
+      leaseId,
+      eventContext.now,
+    )
     if (ended === undefined) return { tag: 'unknown_lease' }
     if (ended.first) {
       const resource = { type: 'vault_lease', id: leaseId }

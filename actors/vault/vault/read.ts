@@ -5,8 +5,8 @@ import {
   findVaultCredential,
   lockVaultCredential,
   type SecretCredentialRow,
-  selectGrantedCredentials,
-  selectVaultCredentials,
+  listGrantedCredentials,
+  listVaultCredentialRows,
 } from '../../../storage/vault/vault-credentials.js'
 import type { Caller } from '../../domain/audit.js'
 import { granteeOf } from '../../domain/grantee.js'
@@ -31,8 +31,8 @@ export const listVaultCredentials: VaultHandler<'listVaultCredentials'> = async 
     tenantId,
     (tx) =>
       managed
-        ? selectVaultCredentials(tx, tenantId, limit + 1, after)
-        : selectGrantedCredentials(tx, tenantId, grantee, clock.now(), limit + 1, after),
+        ? listVaultCredentialRows(tx, tenantId, limit + 1, after)
+        : listGrantedCredentials(tx, tenantId, grantee, clock.now(), limit + 1, after),
     { signal },
   )
   const { items, next } = page(rows, limit)

@@ -1,7 +1,7 @@
 /** Rotates the secret of a subscription. docs/reference/webhooks.md, Secrets. */
 import {
   findRotatedSecret,
-  replaceWebhookSecret,
+  rotateWebhookSecretRow,
   secretHint,
   shortenOverlap,
   webhookSecretContext,
@@ -56,7 +56,7 @@ export const rotateWebhookSecret: WebhooksHandler<'rotateWebhookSecret'> = async
     const rotated = await database.tenant(
       tenantId,
       async (tx) => {
-        if ((await replaceWebhookSecret(tx, hinted)) === undefined) return false
+        if ((await rotateWebhookSecretRow(tx, hinted)) === undefined) return false
         const change = { caller, did: 'secret_rotated', webhookId, requestId } as const
         auditSubscription(tx, needs, change)
         return true

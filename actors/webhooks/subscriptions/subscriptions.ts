@@ -3,12 +3,12 @@ import { createOnce } from '../../platform/creation.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { cancelDeliveries } from '../../../storage/webhooks/deliveries.js'
 import {
-  changeWebhook,
+  replaceWebhookRow,
   findWebhook,
   insertWebhook,
-  markWebhookDeleted,
+  deleteWebhookRow,
   secretHint,
-  selectWebhooks,
+  listWebhookRows,
   webhookSecretContext,
 } from '../../../storage/webhooks/webhooks.js'
 import { isUuid } from '../../domain/ids.js'
@@ -21,7 +21,7 @@ import { draftFault, newWebhookSecret, secretFault } from './rules.js'
 const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
 
 export const listWebhooks: WebhooksHandler<'listWebhooks'> = async (needs, message, context) => {
-  const { items, next } = await pageOf(needs, message.tenantId, message, context, selectWebhooks)
+  const { items, next } = await pageOf(needs, message.tenantId, message, context, listWebhookRows)
   return { tag: 'listed', webhooks: items, next }
 }
 
@@ -86,7 +86,7 @@ export const replaceWebhook: WebhooksHandler<'replaceWebhook'> = async (
   return database.tenant(
     tenantId,
     async (tx) => {
-      const webhook = await changeWebhook(tx, change)
+      const webhook = await replaceWebhookRow(tx, change)
       if (webhook === undefined) return UNKNOWN
       if (!webhook.active) await cancelDeliveries(tx, tenantId, webhookId)
       auditSubscription(tx, needs, { caller, did: 'changed', webhookId, requestId, webhook })
@@ -107,7 +107,7 @@ export const deleteWebhook: WebhooksHandler<'deleteWebhook'> = async (
   return database.tenant(
     tenantId,
     async (tx) => {
-      if (!(await markWebhookDeleted(tx, tenantId, webhookId, clock.now()))) return UNKNOWN
+      if (!(await deleteWebhookRow(tx, tenantId, webhookId, clock.now()))) return UNKNOWN
       await cancelDeliveries(tx, tenantId, webhookId)
       auditSubscription(tx, needs, { caller, did: 'deleted', webhookId, requestId })
       return { tag: 'removed' }

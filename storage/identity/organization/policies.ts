@@ -34,7 +34,7 @@ type PolicyChangeRow = {
   readonly invitationTtlSecs: number | null | undefined
 }
 
-export const updateOrganizationPolicy = (
+export const setOrganizationPolicy = (
   tx: Transaction,
   organizationId: string,
   { maxMembers, maxTenants, invitationTtlSecs }: PolicyChangeRow,

@@ -1,10 +1,10 @@
 /** An origin is found among the applications of all tenants, as soon as one lists it and as long as one does. */
 import test from 'ava'
 import {
-  removeApplication,
+  deleteApplicationRow,
   insertApplication,
   originListed,
-  updateApplication,
+  replaceApplicationRow,
 } from '../../../storage/oauth/applications.js'
 import { defaultAudience } from '../../../storage/oauth/audiences.js'
 import { insertOrganization } from '../../../storage/identity/organizations.js'
@@ -39,7 +39,7 @@ test('the origins of an application follow its changes', async (t) => {
     database.system((tx) => originListed(tx, origin, client))
   const replaced = (allowedOrigins: string[], status: 'active' | 'disabled' = 'active') =>
     database.tenant(tenantId, (tx) =>
-      updateApplication(
+      replaceApplicationRow(
         tx,
         { ...application, allowedOrigins, status, updatedAt: new Date() },
         { audience: defaultAudience(id) },
@@ -68,6 +68,6 @@ test('the origins of an application follow its changes', async (t) => {
   await replaced([SHOP, OTHER])
   t.deepEqual([await listed(SHOP), await listed(OTHER)], [true, true])
 
-  await database.tenant(tenantId, (tx) => removeApplication(tx, tenantId, id))
+  await database.tenant(tenantId, (tx) => deleteApplicationRow(tx, tenantId, id))
   t.deepEqual([await listed(SHOP), await listed(OTHER)], [false, false])
 })

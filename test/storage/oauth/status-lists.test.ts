@@ -5,7 +5,7 @@ import {
   findStatusList,
   invalidIndices,
   removeEndedStatusLists,
-  setStatus,
+  invalidateStatusEntries,
   type StatusIndex,
   storeStatusListToken,
 } from '../../../storage/oauth/status-lists.js'
@@ -86,10 +86,15 @@ test('entries become invalid once, by what they refer to, in their tenant', asyn
   const { listId } = places[0]!
   const change = { tenantId: controlPlane.id, refs: [ref], now }
   const other = crypto.randomUUID()
-  t.is(await database.tenant(other, (tx) => setStatus(tx, { ...change, tenantId: other })), 0)
-  t.is(await database.tenant(other, (tx) => setStatus(tx, change)), 0)
-  t.is(await database.tenant(controlPlane.id, (tx) => setStatus(tx, change)), 2)
-  t.is(await database.tenant(controlPlane.id, (tx) => setStatus(tx, change)), 0)
+  t.is(
+    await database.tenant(other, (tx) =>
+      invalidateStatusEntries(tx, { ...change, tenantId: other }),
+    ),
+    0,
+  )
+  t.is(await database.tenant(other, (tx) => invalidateStatusEntries(tx, change)), 0)
+  t.is(await database.tenant(controlPlane.id, (tx) => invalidateStatusEntries(tx, change)), 2)
+  t.is(await database.tenant(controlPlane.id, (tx) => invalidateStatusEntries(tx, change)), 0)
   const list = await database.system((tx) => findStatusList(tx, listId))
   t.like(list, { invalid: 2, size: 2 ** 17, issuer, token: null })
   const indices = await database.system((tx) => invalidIndices(tx, controlPlane.id, listId))

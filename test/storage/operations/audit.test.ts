@@ -8,7 +8,7 @@ import {
   auditEventsAfter,
   auditHead,
   auditLine,
-  selectAuditEvents,
+  listAuditEventRows,
   type NewAuditEvent,
 } from '../../../storage/operations/audit.js'
 import {
@@ -355,9 +355,9 @@ test('a list is filtered by type, by subject or actor, and by time', async (t) =
       event(tenant, { occurredAt: at(3), actors: [], subject: null }),
     ]),
   )
-  const minutes = async (filter: Partial<Parameters<typeof selectAuditEvents>[2]>) => {
+  const minutes = async (filter: Partial<Parameters<typeof listAuditEventRows>[2]>) => {
     const rows = await fresh.database.tenant(tenant, (tx) =>
-      selectAuditEvents(tx, tenant, { ...EVERYTHING, ...filter }, 10, null),
+      listAuditEventRows(tx, tenant, { ...EVERYTHING, ...filter }, 10, null),
     )
     return rows.map(({ occurred_at }) => new Date(occurred_at).getUTCMinutes())
   }

@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { Client } from 'pg'
-import { markDelegationRevoked } from '../../../storage/agents/delegations.js'
+import { revokeDelegationRow } from '../../../storage/agents/delegations.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { until } from '../../support/service/watch.js'
 
@@ -30,7 +30,7 @@ test('a delegation that is revoked while its session is opened', async (t) => {
     [tenantId, id, agentId, now],
   )
   const revoking = fresh.database.tenant(tenantId, (tx) =>
-    markDelegationRevoked(tx, tenantId, id, 'revoked', now),
+    revokeDelegationRow(tx, tenantId, id, 'revoked', now),
   )
   await until('the revocation waits', async () => {
     await opening.query('select pg_stat_clear_snapshot()')

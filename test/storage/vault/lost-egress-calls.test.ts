@@ -2,7 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import test from 'ava'
 import { Client } from 'pg'
-import { announceCallLimit, takeLostCalls } from '../../../storage/vault/lost-egress-calls.js'
+import { sayCallLimit, takeLostCalls } from '../../../storage/vault/lost-egress-calls.js'
 import type { Statement, Transaction } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { type Explained, nodesOf, type Plan } from '../../support/storage/plans.js'
@@ -51,7 +51,7 @@ test('calls that were lost are found by indexes alone', async (t) => {
 
   const plans: Plan[] = []
   const found = await fresh.database.system(async (tx) => {
-    await announceCallLimit(tx, 300)
+    await sayCallLimit(tx, 300)
     const explained: Transaction = {
       ...tx,
       async query<Row>(statement: Statement) {

@@ -4,7 +4,7 @@
  * anchors of that key.
  */
 import { holdAgent } from '../../../../storage/agents/agent-management.js'
-import { findAgent, markAnchorRevoked } from '../../../../storage/agents/agents.js'
+import { findAgent, revokeAnchor } from '../../../../storage/agents/agents.js'
 import { auditIn } from './audit.js'
 import { authorized } from './keys.js'
 import type { ManagementHandler } from './needs.js'
@@ -30,7 +30,7 @@ export const revokeAgentAnchor: ManagementHandler<'revokeAgentAnchor'> = (
     if (verdict === 'change') {
       const { homeTenantId: tenantId } = granted
       const { type } = anchor
-      await markAnchorRevoked(tx, { tenantId, type, value }, needs.clock.now())
+      await revokeAnchor(tx, { tenantId, type, value }, needs.clock.now())
       const data = { type, value }
       auditIn(tx, needs, message, tenantId, 'admin.agent.anchor.revoked', data, context)
     }

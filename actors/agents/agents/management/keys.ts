@@ -4,12 +4,12 @@
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
-  markKeyDeprecated,
+  deprecateKey,
   findVisibleAgent,
   findKeyStatuses,
   holdAgent,
   insertAgentKey,
-  markKeyRevoked,
+  revokeKey,
 } from '../../../../storage/agents/agent-management.js'
 import { endAgentSessions } from '../../../../storage/agents/agent-status.js'
 import { findAgent } from '../../../../storage/agents/agents.js'
@@ -134,9 +134,9 @@ async function change(
       if (!(await mayBeLocked(tx, caller, agentId, null))) return { tag: 'last_owner' as const }
     }
     if (verdict !== 'unchanged') {
-      if (to === 'deprecated') await markKeyDeprecated(tx, agentId, keyId, now)
+      if (to === 'deprecated') await deprecateKey(tx, agentId, keyId, now)
       else {
-        await markKeyRevoked(tx, agentId, keyId, now)
+        await revokeKey(tx, agentId, keyId, now)
         const ended = { agentId, tenantId: null, fingerprint: keyId }
         await endAgentSessions(tx, ended, 'key_revoked', now)
         const delegations = await endDelegations(tx, ended, 'key_revoked', now)

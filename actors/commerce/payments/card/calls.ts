@@ -6,7 +6,7 @@ import {
   findCardPayment,
   nameCardPayment,
   noteFailedCall,
-  noteLookUp,
+  markLookedUp,
 } from '../../../../storage/commerce/card-payments.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { OrderName, PendingAnswer, TakeAnswer } from '../payment-provider.js'
@@ -146,7 +146,7 @@ export async function waiting(
   const row = await database.tenant(
     tenantId,
     async (tx) => {
-      await noteLookUp(tx, tenantId, chargeId)
+      await markLookedUp(tx, tenantId, chargeId)
       return findCardPayment(tx, tenantId, chargeId)
     },
     { signal },

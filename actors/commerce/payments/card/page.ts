@@ -1,7 +1,7 @@
 /** A payment on the page of the card provider. */
 import {
   type CardPaymentRow,
-  noteCheckoutPayment,
+  markCardPaymentPaid,
 } from '../../../../storage/commerce/card-payments.js'
 import type { ChargeOrder, OrderName, TakeAnswer } from '../payment-provider.js'
 import {
@@ -81,7 +81,7 @@ export async function judgePage(
       const payment =
         membersOf(page['payment_intent']) ?? (await getPayment(calling, order, paymentId))
       await calling.database.tenant(tenantId, (tx) =>
-        noteCheckoutPayment(tx, tenantId, chargeId, paymentId),
+        markCardPaymentPaid(tx, tenantId, chargeId, paymentId),
       )
       return { tag: 'taken', reference: paymentId, mandate: mandateOf(payment), disputed: null }
     }

@@ -4,7 +4,7 @@
  * webhooks therefore does not matter, and a webhook cannot move money by what it claims.
  */
 import type { Handler } from '../../../../runtime/kernel/actor.js'
-import { storeCardEvent } from '../../../../storage/commerce/card-payments.js'
+import { receiveCardEventRow } from '../../../../storage/commerce/card-payments.js'
 import { CARD_PROVIDER } from '../card/card-provider.js'
 import type { CheckoutNeeds } from './needs.js'
 import type { CheckoutProtocol } from './protocol.js'
@@ -32,9 +32,12 @@ export const receiveCardEvent: Handler<
     return RECEIVED
   }
   // Crosses tenants: the provider sends the events of one account without naming a tenant.
-  const isNew = await database.system((tx) => storeCardEvent(tx, { ...event, about, receivedAt }), {
-    signal,
-  })
+  const isNew = await database.system(
+    (tx) => receiveCardEventRow(tx, { ...event, about, receivedAt }),
+    {
+      signal,
+    },
+  )
   countWebhook(isNew ? 'received' : 'repeated')
   return RECEIVED
 }

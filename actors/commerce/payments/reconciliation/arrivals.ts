@@ -12,7 +12,7 @@ import {
   lockCheckout,
 } from '../../../../storage/commerce/checkout-sessions.js'
 import {
-  arrivedTransfers,
+  transfersToBook,
   awaitedPayees,
   type CheckoutTransferRow,
   endTransfer,
@@ -142,7 +142,7 @@ export function arrivals({ database, clock, random, watched }: ArrivalNeeds, log
     async round(): Promise<number> {
       let worked = 0
       for (const [network, chain] of watched) worked += await look(network, chain)
-      const due = await database.system((tx) => arrivedTransfers(tx, BATCH), background)
+      const due = await database.system((tx) => transfersToBook(tx, BATCH), background)
       for (const transfer of due) {
         try {
           await book(transfer)

@@ -11,7 +11,7 @@ import {
   readX402Payment,
   takeX402Payment,
   type X402PaymentRow,
-  x402PaymentRows,
+  listX402PaymentRows,
 } from '../../../../storage/commerce/x402-payments.js'
 import { listedOf } from '../../../platform/paging.js'
 import { isUuid } from '../../../domain/ids.js'
@@ -78,7 +78,7 @@ export const listX402Payments: Handling<'listX402Payments'> = async (
 ) => {
   const rows = await database.tenant(
     tenantId,
-    (tx) => x402PaymentRows(tx, tenantId, state, limit + 1, after),
+    (tx) => listX402PaymentRows(tx, tenantId, state, limit + 1, after),
     { signal },
   )
   return listedOf(rows, limit, paymentOf)

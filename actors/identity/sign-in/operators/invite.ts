@@ -7,7 +7,7 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { insertAccountWithoutMailbox } from '../../../../storage/identity/accounts.js'
 import {
   findOperatorInvite,
-  storeInviteMessage,
+  keepInviteLetter,
   type UsedInvite,
   useOperatorInvite,
 } from '../../../../storage/identity/operator-invites.js'
@@ -78,7 +78,7 @@ async function sendInvitation(
   const key = hex(`${message.token}\n${email.toLowerCase()}`)
   const tokenSha256 = sha256(message.token)
   const place = await database.system(
-    (tx) => storeInviteMessage(tx, tokenSha256, key, letter, clock.now()),
+    (tx) => keepInviteLetter(tx, tokenSha256, key, letter, clock.now()),
     context,
   )
   if (place === undefined) return { tag: 'spent' }

@@ -4,7 +4,7 @@
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { soughtEmail } from '../../../domain/email.js'
-import { findSignIn, lockPassword, rehashPassword } from '../../../../storage/identity/sign-ins.js'
+import { findSignIn, holdPassword, rehashPassword } from '../../../../storage/identity/sign-ins.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { beginAccountFlow, isForAnyone, isOtherUser } from '../flow/progress.js'
 import { needsFirstFactor, onward, type Progress, progressIn } from '../flow/progress.js'
@@ -148,7 +148,7 @@ async function openUnlessReplaced(
   context: MessageContext,
 ): Promise<SignedIn | null> {
   const also = async (tx: Transaction) => {
-    if (!(await lockPassword(tx, login.found.accountId, phc))) throw new PasswordReplaced()
+    if (!(await holdPassword(tx, login.found.accountId, phc))) throw new PasswordReplaced()
   }
   try {
     return await openSessionInFlow(tools, { ...login, also }, context)

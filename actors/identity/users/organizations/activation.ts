@@ -5,7 +5,7 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import {
-  clearFixtureAccounts,
+  emptyFixtureAccounts,
   endAgentSessionsIn,
   endInvites,
   type FixtureRow,
@@ -13,12 +13,15 @@ import {
   lockFixtures,
   revokeServiceTokens,
 } from '../../../../storage/identity/activation.js'
-import { newClientSecret, addApplicationSecret } from '../../../../storage/oauth/applications.js'
+import {
+  newClientSecret,
+  rotateApplicationSecretRow,
+} from '../../../../storage/oauth/applications.js'
 import { idempotently } from '../../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { removeTenantUser } from '../../../../storage/identity/tenant-users.js'
-import { activateTenant as activateRow, lockTenant } from '../../../../storage/identity/tenants.js'
+import { activateTenant as activateRow, holdTenant } from '../../../../storage/identity/tenants.js'
 import type { Caller } from '../../../domain/audit.js'
 import type { NewEvent } from '../../../domain/events.js'
 import { recordAudit } from '../../../platform/record-audit.js'
@@ -55,7 +58,7 @@ async function activate(
   context: MessageContext,
 ): Promise<TenantActivated | ActivationRefused> {
   const { tenantId, subject } = caller.principal
-  const before = await lockTenant(tx, tenantId)
+  const before = await holdTenant(tx, tenantId)
   if (before === undefined || before.controlPlane) return { tag: 'no_environment' }
   const fixtures = await lockFixtures(tx, tenantId)
   // The creator of the sandbox knows the password of a fixture user, so that sign-in does not prove a person.
@@ -108,7 +111,7 @@ async function removeFixtures(
       userEvent(needs.random, caller, user, 'tenant_user.removed', fields, now, requestId),
     )
   }
-  await clearFixtureAccounts(
+  await emptyFixtureAccounts(
     tx,
     fixtures.map(({ accountId }) => accountId),
     now,
@@ -128,7 +131,7 @@ async function rotateAll(
     const { secret: clientSecret, sha256 } = newClientSecret(random)
     const secretId = random.uuid()
     const rotation = { tenantId, applicationId, secretId, sha256, now, othersUntil: now }
-    await addApplicationSecret(tx, rotation)
+    await rotateApplicationSecretRow(tx, rotation)
     rotated.push({ applicationId, clientSecret })
   }
   return rotated

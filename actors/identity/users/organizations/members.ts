@@ -10,9 +10,9 @@ import {
   findMember,
   inviteMember,
   listMembers,
-  lockMembers,
+  holdMembers,
   type MemberRow,
-  removeExpiredInvitations,
+  expireInvitations,
   removeMember,
   setMemberRole,
 } from '../../../../storage/identity/organization-members.js'
@@ -77,8 +77,8 @@ async function add(
     maxMembers: limits.max_members,
     invitationTtlSecs: limits.invitation_ttl_secs,
   }
-  await lockMembers(tx, organizationId)
-  await removeExpiredInvitations(tx, organizationId, added.createdAt)
+  await holdMembers(tx, organizationId)
+  await expireInvitations(tx, organizationId, added.createdAt)
   let member: MemberRow | 'full' | 'is_member' | 'unknown_agent' = 'unknown_agent'
   if ('email' in who) member = await inviteMember(tx, added, who.email, ofDeployment)
   else if (isUuid(who.agentId)) member = await addAgentMember(tx, added, who.agentId, ofDeployment)
@@ -135,7 +135,7 @@ export const removeOrganizationMember: Handling<'removeOrganizationMember'> = as
 }
 
 async function lockMember(tx: Transaction, { organizationId, memberId }: OfMember) {
-  await lockMembers(tx, organizationId)
+  await holdMembers(tx, organizationId)
   return isUuid(memberId) ? findMember(tx, organizationId, memberId) : undefined
 }
 

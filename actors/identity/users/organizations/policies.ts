@@ -1,7 +1,7 @@
 /** Limits of an organization: its own, otherwise the deployment's. */
 import {
   findOrganizationPolicy,
-  updateOrganizationPolicy as updatePolicyRow,
+  setOrganizationPolicy,
 } from '../../../../storage/identity/organization/policies.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { recordAudit } from '../../../platform/record-audit.js'
@@ -30,7 +30,7 @@ export const updateOrganizationPolicy: Handling<'updateOrganizationPolicy'> = (
     const tooHigh = isOperatorOfDeployment(caller) ? undefined : above(change, needs.limits)
     if (tooHigh !== undefined) return tooHigh
     const before = await policyOf(needs, tx, id)
-    await updatePolicyRow(tx, id, change, needs.clock.now())
+    await setOrganizationPolicy(tx, id, change, needs.clock.now())
     const policy = await policyOf(needs, tx, id)
     recordAudit(needs, tx, caller, context, {
       type: 'org.policy.changed',

@@ -5,7 +5,7 @@ import {
   setBilling,
   usageOf,
 } from '../../../../storage/identity/organization/billing.js'
-import { lockMembers, tenantIdsOf } from '../../../../storage/identity/organization-members.js'
+import { holdMembers, tenantIdsOf } from '../../../../storage/identity/organization-members.js'
 import { isUuid } from '../../../domain/ids.js'
 import {
   appendOrganizationEvent,
@@ -37,7 +37,7 @@ export const assignOrganizationBilling: Handling<'assignOrganizationBilling'> = 
   if (!isUuid(organizationId)) return UNKNOWN_ORGANIZATION
   let changed: readonly string[] = []
   const outcome = await needs.database.system(async (tx) => {
-    await lockMembers(tx, organizationId)
+    await holdMembers(tx, organizationId)
     const before = await findBilling(tx, organizationId)
     if (before === undefined) return UNKNOWN_ORGANIZATION
     const plan = planId !== null && isUuid(planId) ? await findPlan(tx, planId) : undefined

@@ -5,9 +5,9 @@ import {
   findClient,
   isSecretOf,
   lockApplication,
-  removeApplication,
+  deleteApplicationRow,
   secretsInForce,
-  updateApplication,
+  replaceApplicationRow,
 } from '../../../../storage/oauth/applications.js'
 import { writeRegistration } from '../../../../storage/oauth/client-registration.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
@@ -66,7 +66,7 @@ export const replaceRegistration: Handling<'replaceRegistration'> = async (
         return refused('client_secret: not the issued secret')
       const kind = clientKind(draft, before)!
       const secret = await changeSecret(needs, tx, before, needsSecret(kind))
-      const row = await updateApplication(
+      const row = await replaceApplicationRow(
         tx,
         {
           ...kind,
@@ -108,7 +108,7 @@ export const deleteRegistration: Handling<'deleteRegistration'> = async (
   const removed = await needs.database.tenant(
     tenantId,
     async (tx) => {
-      if (!(await removeApplication(tx, tenantId, clientId))) return false
+      if (!(await deleteApplicationRow(tx, tenantId, clientId))) return false
       const from = { address, tokenId: null }
       const type = 'admin.application.deleted'
       appendAudit(tx, [auditOf(needs, type, tenantId, clientId, from, context)])

@@ -1,11 +1,11 @@
 /** Deletes applications and replaces their secrets. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
-  addApplicationSecret,
+  rotateApplicationSecretRow,
   type ApplicationRow,
   lockApplication,
   newClientSecret,
-  removeApplication,
+  deleteApplicationRow,
   removeApplicationSecrets,
 } from '../../../../storage/oauth/applications.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
@@ -19,7 +19,7 @@ import { powersBeyond } from '../../../domain/scopes.js'
 
 export const deleteApplication: Handling<'deleteApplication'> = (needs, message, context) =>
   changing(needs, message, context, async (tx, application) => {
-    await removeApplication(tx, application.tenantId, application.id)
+    await deleteApplicationRow(tx, application.tenantId, application.id)
     const data = { name: application.name }
     recordAction(needs, tx, message.caller, context, 'deleted', application, data)
     return { tag: 'removed' } as const
@@ -41,7 +41,7 @@ export const rotateApplicationSecret: Handling<'rotateApplicationSecret'> = (
     const now = clock.now()
     const { tenantId, id } = row
     await removeApplicationSecrets(tx, tenantId, id, now)
-    await addApplicationSecret(tx, {
+    await rotateApplicationSecretRow(tx, {
       tenantId,
       applicationId: id,
       secretId: random.uuid(),
@@ -92,6 +92,6 @@ export async function changeSecret(
   const { secret, sha256 } = newClientSecret(random)
   const now = clock.now()
   const rotation = { tenantId, applicationId, secretId: random.uuid(), sha256, now }
-  await addApplicationSecret(tx, { ...rotation, othersUntil: now })
+  await rotateApplicationSecretRow(tx, { ...rotation, othersUntil: now })
   return secret
 }

@@ -4,7 +4,7 @@ import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   type ApplicationRow,
-  applicationsOfTenant,
+  listApplicationRows,
   findApplication,
 } from '../../../../storage/oauth/applications.js'
 import type { Database } from '../../../../storage/platform/sql.js'
@@ -31,7 +31,7 @@ export type Handling<K extends keyof ApplicationsProtocol> = Handler<
 
 export const listApplications: Handling<'listApplications'> = async (needs, message, context) => {
   const { tenantId } = message.principal
-  const { items, next } = await pageOf(needs, tenantId, message, context, applicationsOfTenant)
+  const { items, next } = await pageOf(needs, tenantId, message, context, listApplicationRows)
   return { tag: 'listed', applications: items.map(toApplication), next }
 }
 

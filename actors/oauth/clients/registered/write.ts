@@ -5,7 +5,7 @@ import {
   findApplication,
   insertApplication,
   newClientSecret,
-  updateApplication,
+  replaceApplicationRow,
 } from '../../../../storage/oauth/applications.js'
 import { isAudienceTaken } from '../../../../storage/oauth/audiences.js'
 import { createOnce } from '../../../platform/creation.js'
@@ -136,7 +136,7 @@ async function replaceLocked(
   if (name === null) return { ...refusedName('/name'), error: 'bad_request' }
   const kind = clientKind(draft, before)!
   const clientSecret = await changeSecret(needs, tx, before, needsSecret(kind))
-  const row = await updateApplication(
+  const row = await replaceApplicationRow(
     tx,
     {
       ...kind,

@@ -2,7 +2,7 @@
 import type { ActorRef, Handler } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { type ApiKeyRow, apiKeysOfTenant, findApiKey } from '../../../../storage/oauth/api-keys.js'
+import { type ApiKeyRow, listApiKeyRows, findApiKey } from '../../../../storage/oauth/api-keys.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
 import { pageOf } from '../../../platform/paging.js'
@@ -24,7 +24,7 @@ export type Handling<K extends keyof ApiKeysProtocol> = Handler<ApiKeysNeeds, Ap
 
 export const listApiKeys: Handling<'listApiKeys'> = async (needs, message, context) => {
   const { tenantId } = message.caller.principal
-  const { items, next } = await pageOf(needs, tenantId, message, context, apiKeysOfTenant)
+  const { items, next } = await pageOf(needs, tenantId, message, context, listApiKeyRows)
   const now = needs.clock.now()
   return { tag: 'listed', keys: items.map((row) => recordOf(row, now)), next }
 }

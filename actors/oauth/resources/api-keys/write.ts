@@ -4,8 +4,8 @@ import {
   type ApiKeyRow,
   findApiKey,
   insertApiKey,
-  removeApiKey,
-  replaceApiKeySecret,
+  deleteApiKeyRow,
+  rotateApiKeySecret,
 } from '../../../../storage/oauth/api-keys.js'
 import { createOnce } from '../../../platform/creation.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
@@ -57,7 +57,7 @@ export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, con
       if ((expiresInSecs ?? 0) > most) return { tag: 'lifetime_too_long' as const, mostSecs: most }
       const now = clock.now()
       const secret = newApiKey(random)
-      const row = await replaceApiKeySecret(tx, tenantId, keyId, {
+      const row = await rotateApiKeySecret(tx, tenantId, keyId, {
         tokenSha256: sha256(secret),
         previousExpiresAt: new Date(now.getTime() + overlapSecs * 1000),
         expiresAt: new Date(now.getTime() + (expiresInSecs ?? 0) * 1000),
@@ -79,7 +79,7 @@ export const deleteApiKey: Handling<'deleteApiKey'> = async (needs, { caller, ke
   const isRemoved = await needs.database.tenant(
     tenantId,
     async (tx) => {
-      const row = await removeApiKey(tx, tenantId, keyId)
+      const row = await deleteApiKeyRow(tx, tenantId, keyId)
       if (row !== undefined) append(needs, tx, caller, 'api_key.revoked', row, context)
       return row !== undefined
     },

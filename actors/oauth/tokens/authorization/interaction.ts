@@ -8,7 +8,7 @@ import { insertAuthorizationRequest } from '../../../../storage/oauth/authorizat
 import { findObservedFacts } from '../../../../storage/oauth/observed-clients.js'
 import { hostOfClientId } from '../clients/metadata/client-id.js'
 import { findOperatorScopes } from '../../../../storage/identity/console/operators.js'
-import { type ConsentsBefore, readConsents } from '../../../../storage/oauth/consents.js'
+import { type ConsentsBefore, findConsents } from '../../../../storage/oauth/consents.js'
 import { type AssuranceLevel, type SessionDemand, unmetDemand } from '../../../domain/assurance.js'
 import { scopesOfClaims } from '../../../domain/person-claims.js'
 import { isLoopbackOnly } from '../../../domain/redirect-uri.js'
@@ -309,7 +309,7 @@ async function consentsBefore(
   return database.tenant(
     tenantId,
     (tx) =>
-      readConsents(
+      findConsents(
         tx,
         key,
         resources.map(({ id }) => id),

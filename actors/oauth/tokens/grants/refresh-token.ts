@@ -11,7 +11,7 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { markDelegationRevoked } from '../../../../storage/agents/delegations.js'
+import { revokeDelegationRow } from '../../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import {
   type RefreshTokenRow,
@@ -316,7 +316,7 @@ async function revoke(
     const ended =
       row.delegationId === null
         ? undefined
-        : await markDelegationRevoked(tx, tenantId, row.delegationId, 'refresh_token_reuse', now)
+        : await revokeDelegationRow(tx, tenantId, row.delegationId, 'refresh_token_reuse', now)
     appendEvents(tx, [
       ...delegationsRevoked(
         random,

@@ -4,7 +4,7 @@ import type { Clock } from '../../../../runtime/kernel/clock.js'
 import {
   type ApiKeyRow,
   findApiKeyOfSecret,
-  noteApiKeyUse,
+  markApiKeyUsed,
 } from '../../../../storage/oauth/api-keys.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { isAddressWithin } from '../../../domain/commerce/networks.js'
@@ -73,7 +73,7 @@ export function createApiKeyVerifier({
     if (noted.size >= NOTED_MAX) noted.delete(noted.keys().next().value!)
     noted.set(id, nowMs)
     database
-      .tenant(tenantId, (tx) => noteApiKeyUse(tx, tenantId, id, clock.now()))
+      .tenant(tenantId, (tx) => markApiKeyUsed(tx, tenantId, id, clock.now()))
       .catch((error: unknown) => {
         noted.delete(id)
         log.warn({ err: error }, 'the last use of an API key was not recorded')

@@ -5,7 +5,7 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { markDelegationRevoked } from '../../../../storage/agents/delegations.js'
+import { revokeDelegationRow } from '../../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { findRefreshToken, revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
 import { insertRevokedToken } from '../../../../storage/oauth/revoked-tokens.js'
@@ -93,7 +93,7 @@ async function revokeFamily(
     const returned =
       delegationId === null
         ? undefined
-        : await markDelegationRevoked(tx, tenantId, delegationId, 'returned', now)
+        : await revokeDelegationRow(tx, tenantId, delegationId, 'returned', now)
     const resource = { type: 'refresh_family', id: familyId } as const
     const ended = { tenantId, resource, clientId, subject, sessionId }
     appendEvents(tx, [

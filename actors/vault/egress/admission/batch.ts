@@ -11,7 +11,7 @@ import {
   type AuthorityQuery,
   type AuthorityRef,
   type AuthorityRow,
-  recordUses,
+  bookUses,
   returnToAuthority,
   spendAuthorities,
 } from '../../../../storage/vault/egress-authorities.js'
@@ -218,7 +218,7 @@ async function write(
     tx,
     found.flatMap(({ opened }) => opened ?? []),
   )
-  if (used.size > 0) recordUses(tx, tenantId, [...used].sort(), now, events)
+  if (used.size > 0) bookUses(tx, tenantId, [...used].sort(), now, events)
   else appendEvents(tx, events)
   return { outcomes, found, retired }
 }

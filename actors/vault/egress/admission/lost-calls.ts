@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
-import { announceCallLimit, takeLostCalls } from '../../../../storage/vault/lost-egress-calls.js'
+import { sayCallLimit, takeLostCalls } from '../../../../storage/vault/lost-egress-calls.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
@@ -104,7 +104,7 @@ export function keepCallLimitAnnounced({
     let pauseMs = ANNOUNCE_EVERY_MS
     try {
       // Belongs to the process, not to a tenant.
-      await database.system((tx) => announceCallLimit(tx, hopTimeoutSecs), { signal })
+      await database.system((tx) => sayCallLimit(tx, hopTimeoutSecs), { signal })
     } catch (error) {
       if (signal.aborted) return
       log.warn({ err: error }, 'egress: could not announce the call time limit')

@@ -12,7 +12,7 @@ import { type HeldClock, heldClock } from '../../../support/held-clock.js'
 import { tenantsActor } from '../../../../actors/identity/users/tenants/actor.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { type Random, systemRandom } from '../../../../runtime/kernel/random.js'
-import { insertAgent } from '../../../../storage/agents/agents.js'
+import { registerAgentRow } from '../../../../storage/agents/agents.js'
 import {
   insertApplication,
   type NewApplication,
@@ -204,7 +204,7 @@ function rowsIn({ database, clock, random }: Base) {
     const publicKey = kind === 'ed25519' ? x : Buffer.concat([Buffer.from([odd ? 3 : 2]), x])
     const id = random.uuid()
     await database.tenant(tenantId, (tx) =>
-      insertAgent(tx, {
+      registerAgentRow(tx, {
         id,
         tenantId,
         name: 'an agent',

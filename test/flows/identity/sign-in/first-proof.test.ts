@@ -502,7 +502,7 @@ test('one statement marks an address as verified, and one function runs it', (t)
   t.is(text.match(/email_verified\s*=/g)?.length, 1)
   for (const folder of ['actors', 'runtime', 'gateway'])
     t.deepEqual(
-      holding(folder, /\b(markMailboxProved|deleteUnverifiedSignInMethods)\b/),
+      holding(folder, /\b(markMailboxProved|emptyUnprovedAccount)\b/),
       folder === 'actors' ? ['actors/platform/people/mailbox-proof.ts'] : [],
     )
   const proved = holding('actors', /emailVerified: true/)
