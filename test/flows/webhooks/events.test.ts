@@ -5,6 +5,7 @@ import test from 'ava'
 import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
 import { openapiDocument } from '../../../gateway/apps/openapi/openapi.js'
 import { routes } from '../../../gateway/route-table.js'
+import { apiResource } from '../../../actors/domain/entities/api-resource.js'
 import { apiResourceTable } from '../../../storage/oauth/api-resources.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import {
@@ -20,6 +21,7 @@ import {
   reachableUpstream,
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
+import { rowOf } from '../../support/storage/row-of.js'
 import { sql } from '../../support/storage/sql.js'
 import { operatorOfDeployment } from '../../support/oauth/operator.js'
 import { signIn } from '../../support/identity/person.js'
@@ -361,22 +363,11 @@ const documentedClients = once(async () => {
   const { ask, tenantId, agentId, subscribe } = await subscriber(running, receiver)
   await subscribe({ event_types: ['*'] })
   const resource = `https://api.example/${agentId}`
-  const createdAt = new Date()
   await running.db.database.tenant(tenantId, (tx) =>
-    apiResourceTable.insert(tx, {
-      id: agentId,
-      tenantId,
-      resource,
-      name: 'API',
-      scopes: [],
-      allowedClients: 'any',
-      clientIds: [],
-      requireDpop: false,
-      accessTokenLifetimeSecs: null,
-      tokenStatusList: false,
-      createdAt,
-      updatedAt: createdAt,
-    }),
+    apiResourceTable.insert(
+      tx,
+      rowOf(apiResource, { tenantId, resource, name: 'API', scopes: [] }),
+    ),
   )
   const query = new URLSearchParams({
     client_id: `${running.issuer}/agents/${agentId}/client.json`,
@@ -535,20 +526,8 @@ test('a running service sends every type of the catalogue as published', async (
 
 test('a subscription names all types of the interface', async (t) => {
   const { subscribe } = await subscriber(running, receiver)
-  const event_types =
-    `auth.login.success auth.login.failure auth.logout auth.token.issued auth.token.revoked
-    auth.mfa.challenge auth.mfa.verify auth.adaptive_mfa.triggered tenant_user.invited tenant_user.activated
-    tenant_user.suspended tenant_user.removed admin.user.created admin.agent.registered admin.delegation.revoked
-    vault.credential.created vault.grant.revoked vault.credential.accessed wallet.tx.signed wallet.tx.rejected
-    wallet.budget.exceeded chain.ownership.changed chain.reputation.updated chain.metadata.changed sso.configured
-    sso.login.success sso.login.failed sso.user.provisioned org.created org.member.added org.member.role_changed
-    security.brute_force.detected security.refresh_token.reuse security.suspicious_activity
-    commerce.payment.pending commerce.payment.succeeded commerce.payment.failed commerce.payment.refunded
-    commerce.settlement.created commerce.settlement.held commerce.settlement.released commerce.dispute.opened
-    commerce.dispute.closed commerce.payout.submitted commerce.payout.paid commerce.payout.failed
-    commerce.statement.created`.split(/\s+/)
-  const { body } = await subscribe({ event_types })
-  t.deepEqual(body['event_types'], event_types)
+  const { body } = await subscribe({ event_types: EVENT_TYPES })
+  t.deepEqual(body['event_types'], EVENT_TYPES)
 })
 
 test('a deployment offers the event types of its features', async (t) => {

@@ -1,8 +1,10 @@
 /** A client that signs in with the URL of its metadata document, and the browser of its user. */
 import { createHash, randomBytes, randomUUID } from 'node:crypto'
+import { apiResource } from '../../../actors/domain/entities/api-resource.js'
 import { apiResourceTable } from '../../../storage/oauth/api-resources.js'
 import { insertObservedClient } from '../../../storage/oauth/observed-clients.js'
 import { openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
+import { rowOf } from '../storage/row-of.js'
 import { sql } from '../storage/sql.js'
 import type { Json } from '../api.js'
 import type { Workspace } from '../identity/person.js'
@@ -24,23 +26,9 @@ export async function protectedResource(
   tenantId: string,
   resource = `https://files.example/${randomUUID()}`,
 ): Promise<string> {
-  const createdAt = new Date()
-  await db.database.tenant(tenantId, (tx) =>
-    apiResourceTable.insert(tx, {
-      id: randomUUID(),
-      tenantId,
-      resource,
-      name: 'Files',
-      scopes: [{ name: 'files:read', description: 'Read files', kind: 'read' }],
-      allowedClients: 'any',
-      clientIds: [],
-      requireDpop: false,
-      accessTokenLifetimeSecs: null,
-      tokenStatusList: false,
-      createdAt,
-      updatedAt: createdAt,
-    }),
-  )
+  const scopes = [{ name: 'files:read', description: 'Read files', kind: 'read' }] as const
+  const row = rowOf(apiResource, { tenantId, resource, name: 'Files', scopes })
+  await db.database.tenant(tenantId, (tx) => apiResourceTable.insert(tx, row))
   return resource
 }
 

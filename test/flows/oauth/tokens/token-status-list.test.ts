@@ -16,32 +16,30 @@ const running = await sharedService('plain')
 const person = await bootstrapped(running)
 const api = apiOf(running)
 
-const form = (path: string, fields: Record<string, string>) =>
-  fetch(running.baseUrl + path, { method: 'POST', body: new URLSearchParams(fields) })
+const issued = async (fields: Record<string, string>) =>
+  String((await api.form('/oauth/token', fields).gives(200)).body['access_token'])
 
 async function resourceOf(clientId: string, more: object = {}): Promise<string> {
   const resource = `https://${crypto.randomUUID()}.files.test/mcp`
   const token = await adminToken()
-  const answer = await api.post('/api/v1/api-resources', token, {
+  const json = {
     resource,
     name: 'Files',
     scopes: [{ name: 'files:read', description: 'Read your files', kind: 'read' }],
     client_ids: [clientId],
     ...more,
-  })
-  if (answer.status !== 201) throw new Error(JSON.stringify(answer.body))
+  }
+  await api.post('/api/v1/api-resources', token, json).gives(201)
   return resource
 }
 
-async function adminToken(): Promise<string> {
-  const answer = await form('/oauth/token', {
+const adminToken = () =>
+  issued({
     grant_type: 'client_credentials',
     client_id: person.clientId,
     client_secret: person.clientSecret,
     scope: 'applications:manage applications:read',
   })
-  return ((await answer.json()) as { access_token: string }).access_token
-}
 
 type Entry = { readonly idx: number; readonly uri: string }
 
@@ -69,17 +67,13 @@ test('a revoked token is invalid in the list, and others stay valid', async (t) 
   const client = await relyingParty(running, person, { grantTypes: GRANTS })
   const resource = await resourceOf(client.clientId, { token_status_list: true })
   const credentials = { client_id: client.clientId, client_secret: client.secret }
-  const issue = async () => {
-    const fields = { grant_type: 'client_credentials', resource, ...credentials }
-    return ((await (await form('/oauth/token', fields)).json()) as { access_token: string })
-      .access_token
-  }
+  const issue = () => issued({ grant_type: 'client_credentials', resource, ...credentials })
   const [first, second] = [await issue(), await issue()]
   const [entry, other] = [entryOf(first)!, entryOf(second)!]
   t.is(entry.uri, other.uri)
   t.not(entry.idx, other.idx)
   t.is(await statusOf(t, entry), 0)
-  t.is((await form('/oauth/revoke', { token: first, ...credentials })).status, 200)
+  await api.form('/oauth/revoke', { token: first, ...credentials }).gives(200)
   await until('the list shows it', async () => (await statusOf(t, entry)) === 1)
   t.is(await statusOf(t, other), 0)
 })
@@ -94,8 +88,7 @@ test('the end of a grant ends its tokens in the list', async (t) => {
   const entry = entryOf(tokens.access_token)!
   t.is(await statusOf(t, entry), 0)
   const credentials = { client_id: client.clientId, client_secret: client.secret }
-  const revoked = await form('/oauth/revoke', { token: tokens.refresh_token!, ...credentials })
-  t.is(revoked.status, 200)
+  await api.form('/oauth/revoke', { token: tokens.refresh_token!, ...credentials }).gives(200)
   await until('the list shows it', async () => (await statusOf(t, entry)) === 1)
 })
 
@@ -103,9 +96,8 @@ test('a token of another resource has no entry', async (t) => {
   const client = await relyingParty(running, person, { grantTypes: GRANTS })
   const resource = await resourceOf(client.clientId)
   const credentials = { client_id: client.clientId, client_secret: client.secret }
-  const fields = { grant_type: 'client_credentials', resource, ...credentials }
-  const answer = (await (await form('/oauth/token', fields)).json()) as { access_token: string }
-  t.is(entryOf(answer.access_token), undefined)
+  const token = await issued({ grant_type: 'client_credentials', resource, ...credentials })
+  t.is(entryOf(token), undefined)
 })
 
 test('an entry is valid while its token is being issued, and invalid if its grant is never stored', async (t) => {
