@@ -1,7 +1,7 @@
 /** The API of a test service as its clients use it, over either transport. */
 import { Agent, request as send } from 'undici'
-import { type AgentKey, createAgentKey } from '../../runtime/clients/client/agent.js'
-import { nonceFor } from './identity/nonce.js'
+import type { AgentKey } from '../../runtime/clients/client/agent.js'
+import { startAt, verify } from './agents/journey.js'
 import { type Reply, replyOf } from './reply.js'
 import type { TestService } from './service/settings.js'
 import { clientEnds } from './endings.js'
@@ -94,26 +94,12 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
       ),
     )
 
-  async function start(path: string, tenantId: string, more: Json) {
-    const key = createAgentKey()
-    const target = { issuer: at.baseUrl, tenantId }
-    const json = { name: 'Test agent', ...key.registration(target), ...more }
-    const { body } = await call('POST', path, { json }).gives(200)
-    const nonce = nonceFor({
-      challengeToken: String(body['challenge_token']),
-      difficultyBits: Number(body['difficulty_bits']),
-    })
-    return { key, proof: { challenge_id: body['challenge_id'], nonce } }
-  }
+  const post = (path: string, json: Json) => call('POST', path, { json })
 
-  async function loggedIn(key: AgentKey, selector: Json, scope?: string): Promise<Answer> {
-    const challenged = await call('POST', '/api/v1/agents/auth/challenge', { json: selector })
-    if (challenged.status !== 200) return challenged
-    const { challenge_id, payload } = challenged.body
-    const signature = key.signChallenge(String(payload))
-    const asked = scope === undefined ? {} : { scope }
-    const json = { challenge_id, signature, ...asked }
-    return call('POST', '/api/v1/agents/auth/verify', { json })
+  async function start(path: string, tenantId: string, more: Json = {}) {
+    const target = { issuer: at.baseUrl, tenantId }
+    const { key, challengeId, nonce } = await startAt(post, path, target, more)
+    return { key, proof: { challenge_id: challengeId, nonce } }
   }
 
   const api: Api = {
@@ -138,7 +124,7 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
       const path = '/api/v1/agents/workspace/bootstrap'
       const metadata = await call('GET', path).gives(200)
       const controlPlane = String(metadata.body['control_plane_tenant_id'])
-      const { key, proof } = await start(`${path}/pow`, controlPlane, {})
+      const { key, proof } = await start(`${path}/pow`, controlPlane)
       const { body } = await call('POST', `${path}/pow/complete`, {
         ...(from === undefined ? {} : { headers: { 'x-forwarded-for': from } }),
         json: {
@@ -166,7 +152,7 @@ export function apiOf(at: TestService, agent = agentOf(at)): Api {
       const { body } = await call('POST', `${path}/complete`, { json: proof }).gives(200)
       return { key, agentId: String(body['agent_id']) }
     },
-    login: (key, selector, scope) => replyOf(loggedIn(key, selector, scope)),
+    login: (key, selector, scope) => replyOf(verify({ post }, key, selector, scope)),
     close: clientEnds(() => agent.close()),
     async end() {
       await api.close()

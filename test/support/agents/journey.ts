@@ -52,20 +52,34 @@ export interface Started {
   readonly nonce: string
 }
 
+type Target = Parameters<AgentKey['registration']>[0]
+type Answered = { readonly status: number; readonly body: Json }
+/** Sends a body as JSON. */
+type Posts<A extends Answered> = (path: string, body: Json) => Promise<A>
+
 /** A key, a start and its nonce; of a workspace or of an agent in the control plane. */
 export async function start({ call, post }: Caller, path = `${BOOTSTRAP}/pow`): Promise<Started> {
   const { body } = demand(await call(BOOTSTRAP), 200)
+  const { issuer, control_plane_tenant_id: tenantId } = body
+  const target = { issuer: String(issuer), tenantId: String(tenantId) }
+  return startAt(post, path, target, { name: 'Journey' })
+}
+
+/** The same in a known tenant. */
+export async function startAt<A extends Answered>(
+  post: Posts<A>,
+  path: string,
+  target: Target,
+  more: Json = {},
+): Promise<Started> {
   const key = createAgentKey()
-  const target = {
-    issuer: String(body['issuer']),
-    tenantId: String(body['control_plane_tenant_id']),
-  }
-  const challenge = demand(await post(path, { name: 'Journey', ...key.registration(target) }), 200)
+  const asked = { name: 'Test agent', ...key.registration(target), ...more }
+  const { body } = demand(await post(path, asked), 200)
   const nonce = nonceFor({
-    challengeToken: String(challenge.body['challenge_token']),
-    difficultyBits: Number(challenge.body['difficulty_bits']),
+    challengeToken: String(body['challenge_token']),
+    difficultyBits: Number(body['difficulty_bits']),
   })
-  return { key, challengeId: String(challenge.body['challenge_id']), nonce }
+  return { key, challengeId: String(body['challenge_id']), nonce }
 }
 
 export interface Workspace {
@@ -113,12 +127,17 @@ export async function bootstrap(caller: Caller): Promise<Workspace> {
   return workspaceOf(started.key, demand(await complete(caller, started), 201))
 }
 
-/** The response of verify, or of the challenge if that fails. */
 export function login(caller: Caller, { key, agentId, tenantId }: Workspace): Promise<Answer> {
   return verify(caller, key, { agent_id: agentId, tenant_id: tenantId })
 }
 
-export async function verify({ post }: Caller, key: AgentKey, selector: Json, scope?: string) {
+/** Challenge and verify; the answer of the first that refused. */
+export async function verify<A extends Answered>(
+  { post }: { readonly post: Posts<A> },
+  key: AgentKey,
+  selector: Json,
+  scope?: string,
+): Promise<A> {
   const challenge = await post('/api/v1/agents/auth/challenge', selector)
   if (challenge.status !== 200) return challenge
   const { challenge_id, payload } = challenge.body
@@ -138,7 +157,8 @@ export function clientToken({ form }: Caller, { clientId, clientSecret }: Worksp
 }
 
 /** @throws with the body for another status. */
-export function demand(answer: Answer, status: number): Answer {
+export function demand<A extends Answered>(answer: A, status: number): A {
   if (answer.status === status) return answer
-  throw new Error(`${status} was expected, not ${answer.status}: ${answer.text}`)
+  const { text = JSON.stringify(answer.body) } = answer as A & { readonly text?: string }
+  throw new Error(`${status} was expected, not ${answer.status}: ${text}`)
 }
