@@ -3,6 +3,7 @@ import type { MessageContext } from '../../runtime/kernel/actor.js'
 import { idempotently, kept } from '../../storage/platform/idempotency.js'
 import type { Database, Transaction } from '../../storage/platform/sql.js'
 import type { Creation } from '../domain/idempotency.js'
+import { inTenant } from './in-tenant.js'
 
 /**
  * Runs `create` in the tenant of the caller. A repetition gets the stored outcome.
@@ -19,9 +20,7 @@ export function createOnce<
   keep: (outcome: Outcome) => Kept | undefined = kept('created') as never,
 ) {
   const { tenantId } = caller.principal
-  return database.tenant(
-    tenantId,
-    (tx) => idempotently(tx, idempotency, () => create(tx, tenantId), keep),
-    { signal },
+  return inTenant(database, tenantId, { signal }, (tx) =>
+    idempotently(tx, idempotency, () => create(tx, tenantId), keep),
   )
 }

@@ -75,7 +75,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
   const record = recorderOf(needs, rules)
   const orConflict = conflictOf(rules)
 
-  const inTenant = <T>(
+  const inOwnTenant = <T>(
     { principal }: Caller,
     { signal }: MessageContext,
     work: (tx: Transaction, tenantId: string) => Promise<T>,
@@ -84,7 +84,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 
   return {
     async list({ caller, limit, after }, context) {
-      const rows = await inTenant(caller, context, (tx, tenantId) =>
+      const rows = await inOwnTenant(caller, context, (tx, tenantId) =>
         table.list(tx, tenantId, limit + 1, after),
       )
       const { items, next } = page(rows, limit)
@@ -93,7 +93,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 
     async read({ caller, id }, context) {
       if (!isUuid(id)) return UNKNOWN
-      const row = await inTenant(caller, context, (tx, tenantId) => table.find(tx, tenantId, id))
+      const row = await inOwnTenant(caller, context, (tx, tenantId) => table.find(tx, tenantId, id))
       return row === undefined ? UNKNOWN : { tag: 'found', row }
     },
 
@@ -122,7 +122,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
     async update({ caller, id, change }, context) {
       if (!isUuid(id)) return UNKNOWN
       const foreign = await rules.foreignFault?.(change, caller, context, id)
-      const updated = await inTenant(caller, context, async (tx, tenantId) => {
+      const updated = await inOwnTenant(caller, context, async (tx, tenantId) => {
         const before = await table.lock(tx, tenantId, id)
         if (before === undefined) return UNKNOWN
         const row = { ...before, ...stated(change), updatedAt: needs.clock.now() }
@@ -143,7 +143,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 
     async remove({ caller, id }, context) {
       if (!isUuid(id)) return UNKNOWN
-      const removed = await inTenant(caller, context, async (tx, tenantId) => {
+      const removed = await inOwnTenant(caller, context, async (tx, tenantId) => {
         const row = await table.lock(tx, tenantId, id)
         if (row === undefined) return UNKNOWN
         await table.remove(tx, tenantId, id)

@@ -47,6 +47,7 @@ import type {
 } from './protocol.js'
 import { agentRecord } from './records.js'
 import { judgeChallenge, ownershipRefusal, refusal, secondsTooEarly } from './rules.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const CHALLENGE_TOKEN_BYTES = 32
 
@@ -137,14 +138,10 @@ export const completeAgentRegistration: Does<'completeAgentRegistration'> = asyn
   const checked = await checkCompletion(tools, { ...message, kind: 'agent' }, context)
   if (checked.tag !== 'checked') return checked
   const agent = newAgent(tools, checked)
-  const redeemed = await database.tenant(
-    checked.tenantId,
-    async (tx) => {
-      const redemption = await redeemPowChallenge(tx, message.challengeId, agent)
-      return redemption === 'registered' ? confirm(tools, tx, agent, context) : redemption
-    },
-    context,
-  )
+  const redeemed = await inTenant(database, checked.tenantId, context, async (tx) => {
+    const redemption = await redeemPowChallenge(tx, message.challengeId, agent)
+    return redemption === 'registered' ? confirm(tools, tx, agent, context) : redemption
+  })
   if (redeemed === 'closed') return counted(outcomes, { tag: 'challenge_consumed' })
   if (typeof redeemed === 'string') return counted(outcomes, { tag: redeemed })
   outcomes.count('consumed')
@@ -163,14 +160,10 @@ export const registerAgent: Does<'registerAgent'> = async (tools, message, conte
     publicKey: key.rawKey,
     fingerprint: key.fingerprint,
   })
-  return tools.database.tenant(
-    tenant.id,
-    async (tx) => {
-      const registered = await registerAgentRow(tx, agent)
-      return registered === 'registered' ? confirm(tools, tx, agent, context) : { tag: registered }
-    },
-    context,
-  )
+  return inTenant(tools.database, tenant.id, context, async (tx) => {
+    const registered = await registerAgentRow(tx, agent)
+    return registered === 'registered' ? confirm(tools, tx, agent, context) : { tag: registered }
+  })
 }
 
 /** The checks of a completion, in the order of docs/reference/agents.md. */
@@ -185,10 +178,8 @@ export const checkCompletion: Does<'checkCompletion'> = async (tools, message, c
   const { challengeToken, difficultyBits } = challenge
   const work = await pow.verify({ challengeToken, nonce, difficultyBits }, context)
   if (work.tag !== 'valid') {
-    await database.tenant(
-      challenge.tenantId,
-      (tx) => countInvalidProof(tx, challengeId, settings.pow_max_invalid),
-      context,
+    await inTenant(database, challenge.tenantId, context, (tx) =>
+      countInvalidProof(tx, challengeId, settings.pow_max_invalid),
     )
     return counted(outcomes, { tag: 'invalid_proof' })
   }
@@ -254,10 +245,8 @@ async function conflictOf(
   { tenantId, fingerprint }: NewPowChallenge,
   context: MessageContext,
 ): Promise<'fingerprint_known' | 'anchor_known'> {
-  const taken = await database.tenant(
-    tenantId,
-    (tx) => fingerprintKnown(tx, tenantId, fingerprint),
-    context,
+  const taken = await inTenant(database, tenantId, context, (tx) =>
+    fingerprintKnown(tx, tenantId, fingerprint),
   )
   return taken ? 'fingerprint_known' : 'anchor_known'
 }

@@ -22,6 +22,7 @@ import { page } from '../../platform/paging.js'
 import type { DelegationNeeds, DelegationHandler } from './needs.js'
 import type { DelegationRecord, UnknownDelegation } from './protocol.js'
 import { isSteppedUp, MANAGE_SCOPE, recordOf, visibleTo } from './rules.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const UNKNOWN: UnknownDelegation = { tag: 'unknown_delegation' }
 
@@ -33,14 +34,10 @@ export const listDelegations: DelegationHandler<'listDelegations'> = async (
   const { tenantId } = principal
   const of = await visible(needs, principal, context)
   if (of === null) return { tag: 'may_not_see' }
-  const { items, next } = await needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const rows = page(await listDelegationRows(tx, tenantId, of, limit + 1, after), limit)
-      return { ...rows, items: await recordsOf(tx, tenantId, rows.items, needs.clock.now()) }
-    },
-    { signal: context.signal },
-  )
+  const { items, next } = await inTenant(needs.database, tenantId, context, async (tx) => {
+    const rows = page(await listDelegationRows(tx, tenantId, of, limit + 1, after), limit)
+    return { ...rows, items: await recordsOf(tx, tenantId, rows.items, needs.clock.now()) }
+  })
   return {
     tag: 'listed',
     delegations: await withUsers(needs, tenantId, of, items, context),
@@ -57,14 +54,10 @@ export const readDelegation: DelegationHandler<'readDelegation'> = async (
   const of = await visible(needs, caller.principal, context)
   if (of === null) return { tag: 'may_not_see' }
   if (!isUuid(delegationId)) return UNKNOWN
-  const found = await needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const row = await findDelegation(tx, tenantId, delegationId, of)
-      return recordsOf(tx, tenantId, row === undefined ? [] : [row], needs.clock.now())
-    },
-    { signal: context.signal },
-  )
+  const found = await inTenant(needs.database, tenantId, context, async (tx) => {
+    const row = await findDelegation(tx, tenantId, delegationId, of)
+    return recordsOf(tx, tenantId, row === undefined ? [] : [row], needs.clock.now())
+  })
   const [delegation] = await withUsers(needs, tenantId, of, found, context)
   return delegation === undefined ? UNKNOWN : { tag: 'found', delegation }
 }
@@ -91,17 +84,13 @@ export const revokeDelegation: DelegationHandler<'revokeDelegation'> = async (
 export const ofPerson: DelegationHandler<'ofPerson'> = async (
   { database, clock },
   { tenantId, sub },
-  { signal },
+  context,
 ) => {
   const now = clock.now()
-  const delegations = await database.tenant(
-    tenantId,
-    async (tx) => {
-      const rows = await activeDelegations(tx, tenantId, sub, now)
-      return recordsOf(tx, tenantId, rows, now)
-    },
-    { signal },
-  )
+  const delegations = await inTenant(database, tenantId, context, async (tx) => {
+    const rows = await activeDelegations(tx, tenantId, sub, now)
+    return recordsOf(tx, tenantId, rows, now)
+  })
   return { tag: 'listed', delegations }
 }
 

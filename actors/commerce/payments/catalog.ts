@@ -23,6 +23,7 @@ import { createOnce } from '../../platform/creation.js'
 import type { CommerceNeeds } from './needs.js'
 import type { Activate, Changed, CommerceProtocol, Created, Invalid, Unknown } from './protocol.js'
 import { linkOf, priceOf, productOf } from './records.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const TOKEN_BYTES = 24
 const METADATA_BYTES_MAX = 8 * 1024
@@ -138,17 +139,13 @@ function activates<Row, Shown>(
   ): Promise<Changed<Shown> | Unknown> => {
     const { tenantId } = caller.principal
     if (!isUuid(id)) return { tag: 'unknown' }
-    return needs.database.tenant(
-      tenantId,
-      async (tx) => {
-        const row = await activate(tx, tenantId, id, active)
-        if (row === undefined) return { tag: 'unknown' }
-        const action = { type: `commerce.${kind}.changed`, resource: { type: kind, id } } as const
-        recordAudit(needs, tx, caller, context, { ...action, data: { active } })
-        return { tag: 'changed', row: show(row) }
-      },
-      { signal: context.signal },
-    )
+    return inTenant(needs.database, tenantId, context, async (tx) => {
+      const row = await activate(tx, tenantId, id, active)
+      if (row === undefined) return { tag: 'unknown' }
+      const action = { type: `commerce.${kind}.changed`, resource: { type: kind, id } } as const
+      recordAudit(needs, tx, caller, context, { ...action, data: { active } })
+      return { tag: 'changed', row: show(row) }
+    })
   }
 }
 

@@ -9,6 +9,7 @@ import type { CommerceNeeds } from './needs.js'
 import type { CommerceProtocol } from './protocol.js'
 import { lists, reads } from './reading.js'
 import { chargeOf, linkOf, priceOf, productOf, refundOf, subscriptionOf } from './records.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 
@@ -26,16 +27,12 @@ export const getSubscription = reads(subscriptionRows, subscriptionOf)
 export const listRefunds: Handler<CommerceNeeds, CommerceProtocol, 'listRefunds'> = async (
   { database },
   { tenantId, id },
-  { signal },
+  context,
 ) => {
   if (!isUuid(id)) return UNKNOWN
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      if ((await findCharge(tx, tenantId, id)) === undefined) return UNKNOWN
-      const refunds = await refundsOfCharge(tx, tenantId, id)
-      return { tag: 'refunds', refunds: refunds.map(refundOf) } as const
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, context, async (tx) => {
+    if ((await findCharge(tx, tenantId, id)) === undefined) return UNKNOWN
+    const refunds = await refundsOfCharge(tx, tenantId, id)
+    return { tag: 'refunds', refunds: refunds.map(refundOf) } as const
+  })
 }

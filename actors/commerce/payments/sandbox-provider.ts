@@ -19,6 +19,7 @@ import type {
   OrderName,
   PaymentProvider,
 } from './payment-provider.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 export const SANDBOX_PROVIDER = 'sandbox'
 
@@ -63,34 +64,26 @@ export function sandboxProvider(needs: {
     clearingMs: 0,
 
     take: (order, signal) =>
-      database.tenant(
-        order.tenantId,
-        async (tx) => {
-          const { tenantId, chargeId, by } = order
-          const outcome = await outcomeOf(tx, order)
-          const answered = await ask(tx, order, { id: chargeId, kind: 'charge', outcome })
-          if (answered !== 'succeed' && answered !== 'dispute') return answerOf(answered, chargeId)
-          if (by.tag === 'buyer' && by.again) {
-            await insertMandate(tx, tenantId, chargeId, clock.now())
-          }
-          const mandate = by.tag === 'mandate' ? by.mandate : by.again ? chargeId : null
-          return { ...answerOf(answered, chargeId), mandate }
-        },
-        { signal },
-      ),
+      inTenant(database, order.tenantId, { signal }, async (tx) => {
+        const { tenantId, chargeId, by } = order
+        const outcome = await outcomeOf(tx, order)
+        const answered = await ask(tx, order, { id: chargeId, kind: 'charge', outcome })
+        if (answered !== 'succeed' && answered !== 'dispute') return answerOf(answered, chargeId)
+        if (by.tag === 'buyer' && by.again) {
+          await insertMandate(tx, tenantId, chargeId, clock.now())
+        }
+        const mandate = by.tag === 'mandate' ? by.mandate : by.again ? chargeId : null
+        return { ...answerOf(answered, chargeId), mandate }
+      }),
 
     conclude: (order, signal) =>
-      database.tenant(
-        order.tenantId,
-        async (tx) => {
-          const { tenantId, chargeId } = order
-          const question = { id: chargeId, kind: 'charge', outcome: NEVER_ASKED } as const
-          const answered = await ask(tx, order, question)
-          const kept = (await mandateOutcome(tx, tenantId, chargeId)) !== undefined
-          return { ...answerOf(answered, chargeId), mandate: kept ? chargeId : null }
-        },
-        { signal },
-      ),
+      inTenant(database, order.tenantId, { signal }, async (tx) => {
+        const { tenantId, chargeId } = order
+        const question = { id: chargeId, kind: 'charge', outcome: NEVER_ASKED } as const
+        const answered = await ask(tx, order, question)
+        const kept = (await mandateOutcome(tx, tenantId, chargeId)) !== undefined
+        return { ...answerOf(answered, chargeId), mandate: kept ? chargeId : null }
+      }),
 
     refund: (order, signal) =>
       database.tenant(

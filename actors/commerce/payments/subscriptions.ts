@@ -18,6 +18,7 @@ import type { Changed, CommerceProtocol, NotOpen, Subscription, Unknown } from '
 import { subscriptionOf } from './records.js'
 import { SANDBOX_PROVIDER } from './sandbox-provider.js'
 import { endSubscription } from './subscription-end.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const INVOICED_PROVIDER = 'x402'
 
@@ -64,21 +65,17 @@ async function change(
 ): Promise<Changed<Subscription> | Unknown | NotOpen> {
   const { tenantId } = caller.principal
   if (!isUuid(id)) return { tag: 'unknown' }
-  return needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const found = await subscriptionRows.find(tx, tenantId, id)
-      if (found === undefined) return { tag: 'unknown' }
-      const done = await work(tx, found, needs.clock.now())
-      if ('tag' in done) return done
-      const { row, events } = done
-      const resource = { type: 'subscription', id }
-      recordAudit(needs, tx, caller, context, { ...action, resource })
-      appendEvents(tx, events)
-      return { tag: 'changed', row: subscriptionOf(row) }
-    },
-    { signal: context.signal },
-  )
+  return inTenant(needs.database, tenantId, context, async (tx) => {
+    const found = await subscriptionRows.find(tx, tenantId, id)
+    if (found === undefined) return { tag: 'unknown' }
+    const done = await work(tx, found, needs.clock.now())
+    if ('tag' in done) return done
+    const { row, events } = done
+    const resource = { type: 'subscription', id }
+    recordAudit(needs, tx, caller, context, { ...action, resource })
+    appendEvents(tx, events)
+    return { tag: 'changed', row: subscriptionOf(row) }
+  })
 }
 
 const ENDED: NotOpen = {

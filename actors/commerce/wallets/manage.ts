@@ -23,6 +23,7 @@ import type { Invalid } from '../payments/protocol.js'
 import { ofAgent, UNKNOWN_AGENT, walletOf, walletOfAgent, type WalletsNeeds } from './find.js'
 import { addressesOf, policyFault } from './policy.js'
 import type { ManagerRefused, OneWallet, PolicyTerms, WalletsProtocol } from './protocol.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const KEY_BYTES = 32
 
@@ -114,29 +115,23 @@ export const unfreezeWallet: Handling<'unfreezeWallet'> = async (needs, message,
 export const assignWallet: Handling<'assignWallet'> = async (needs, message, context) => {
   const { caller, agentId, walletId } = message
   const { tenantId } = caller.principal
-  return needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const now = needs.clock.now()
-      const before = isUuid(walletId)
-        ? await findWalletById(tx, tenantId, walletId, now)
-        : undefined
-      if (before === undefined) return { tag: 'unknown_wallet' }
-      const isKnown = isUuid(agentId) && (await agentBelongs(tx, tenantId, agentId))
-      if (!isKnown) return UNKNOWN_AGENT
-      const refused = managerRefusal(needs, message)
-      if (refused !== undefined) return refused
-      if (!(await assignWalletRow(tx, tenantId, walletId, agentId, now))) {
-        const own = await findWallet(tx, tenantId, agentId, now)
-        return { tag: own === undefined || own.id === walletId ? 'in_use' : 'exists' }
-      }
-      const data = { previous_agent_id: before.agentId }
-      record(needs, tx, message, 'admin.wallet.assigned', walletId, context, data)
-      const row = (await findWallet(tx, tenantId, agentId, now))!
-      return { tag: 'found' as const, wallet: walletOf(row) }
-    },
-    { signal: context.signal },
-  )
+  return inTenant(needs.database, tenantId, context, async (tx) => {
+    const now = needs.clock.now()
+    const before = isUuid(walletId) ? await findWalletById(tx, tenantId, walletId, now) : undefined
+    if (before === undefined) return { tag: 'unknown_wallet' }
+    const isKnown = isUuid(agentId) && (await agentBelongs(tx, tenantId, agentId))
+    if (!isKnown) return UNKNOWN_AGENT
+    const refused = managerRefusal(needs, message)
+    if (refused !== undefined) return refused
+    if (!(await assignWalletRow(tx, tenantId, walletId, agentId, now))) {
+      const own = await findWallet(tx, tenantId, agentId, now)
+      return { tag: own === undefined || own.id === walletId ? 'in_use' : 'exists' }
+    }
+    const data = { previous_agent_id: before.agentId }
+    record(needs, tx, message, 'admin.wallet.assigned', walletId, context, data)
+    const row = (await findWallet(tx, tenantId, agentId, now))!
+    return { tag: 'found' as const, wallet: walletOf(row) }
+  })
 }
 
 /** Runs `work` with the locked wallet, and returns the wallet as it is afterwards. */
@@ -148,18 +143,14 @@ function change(
 ) {
   const { caller, agentId } = message
   const { tenantId } = caller.principal
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      if (isUuid(agentId)) await lockWallet(tx, tenantId, agentId)
-      const row = await ofAgent(tx, message, clock.now())
-      if ('tag' in row) return row
-      await work(tx, row)
-      const changed = await findWallet(tx, tenantId, agentId, clock.now())
-      return { tag: 'found' as const, wallet: walletOf(changed!) }
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, { signal }, async (tx) => {
+    if (isUuid(agentId)) await lockWallet(tx, tenantId, agentId)
+    const row = await ofAgent(tx, message, clock.now())
+    if ('tag' in row) return row
+    await work(tx, row)
+    const changed = await findWallet(tx, tenantId, agentId, clock.now())
+    return { tag: 'found' as const, wallet: walletOf(changed!) }
+  })
 }
 
 function record(

@@ -29,6 +29,7 @@ import { rejected, signed } from './events.js'
 import type { WalletsMetrics } from './metrics.js'
 import { exhausted, type Intent, type Refusal, refusalOf, spendsOf } from './policy.js'
 import type { NotProvisioned, RequestInvalid, SigningRefused } from './protocol.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 export type SigningNeeds = {
   readonly database: Database
@@ -89,10 +90,8 @@ export async function sign<Answer>(
   }
 
   const keep = (done: Signature<Answer> | Refused) => (done.tag === 'signed' ? done : undefined)
-  const outcome = await database.tenant(
-    tenantId,
-    (tx) => idempotently(tx, idempotency, () => record(tx), keep),
-    { signal },
+  const outcome = await inTenant(database, tenantId, { signal }, (tx) =>
+    idempotently(tx, idempotency, () => record(tx), keep),
   )
   if (outcome.tag === 'signed') metrics.requests.inc({ outcome: 'signed' })
   return outcome
@@ -108,28 +107,24 @@ function drafted<Answer>(
   const { database, clock, random, metrics } = needs
   const { tenantId, subject: agentId, sessionId } = caller.principal
   const { signal, requestId } = context
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      const now = clock.now()
-      const wallet = await findSigningWallet(tx, { tenantId, agentId, sessionId }, now)
-      if (wallet === undefined) {
-        const reason = 'wallet_not_provisioned'
-        appendEvents(tx, rejected(undefined, null, { reason }, { caller, random, now, requestId }))
-        metrics.requests.inc({ outcome: reason })
-        return NOT_PROVISIONED
-      }
-      const id = random.uuid()
-      const draft = draftOf(wallet, id, now)
-      if (draft.tag === 'invalid') return draft
-      const { intent } = draft
-      const refusal = refusalOf(wallet, intent)
-      return refusal === null
-        ? ({ tag: 'ready', wallet, draft, id, now } as const)
-        : refuse(needs, tx, caller, wallet, intent, refusal, context)
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, { signal }, async (tx) => {
+    const now = clock.now()
+    const wallet = await findSigningWallet(tx, { tenantId, agentId, sessionId }, now)
+    if (wallet === undefined) {
+      const reason = 'wallet_not_provisioned'
+      appendEvents(tx, rejected(undefined, null, { reason }, { caller, random, now, requestId }))
+      metrics.requests.inc({ outcome: reason })
+      return NOT_PROVISIONED
+    }
+    const id = random.uuid()
+    const draft = draftOf(wallet, id, now)
+    if (draft.tag === 'invalid') return draft
+    const { intent } = draft
+    const refusal = refusalOf(wallet, intent)
+    return refusal === null
+      ? ({ tag: 'ready', wallet, draft, id, now } as const)
+      : refuse(needs, tx, caller, wallet, intent, refusal, context)
+  })
 }
 
 /** Writes the events of a refusal. They commit with the transaction, which changes nothing else. */

@@ -25,6 +25,7 @@ import { recordAudit } from '../../platform/record-audit.js'
 import { readDomain } from '../../platform/mail/public-domains.js'
 import type { Handling, IdentityProvidersTools } from './needs.js'
 import type { CreateDomain, DomainRecord, Invalid } from './protocol.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
@@ -44,22 +45,18 @@ export const createDomain: Handling<'createDomain'> = async (needs, message, con
   if (domain === undefined)
     return { tag: 'invalid', pointer: '/domain', detail: 'This is not a public domain name.' }
   const { tenantId } = message.caller.principal
-  return needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const tenant = await findTenant(tx, tenantId)
-      if (tenant?.organizationId == null) return NO_ORGANIZATION
-      const fault = await providerFault(tx, tenantId, message.ssoProviderId)
-      if (fault !== null) return fault
-      return idempotently(
-        tx,
-        message.idempotency,
-        () => insert(needs, tx, message, domain, context),
-        kept('created'),
-      )
-    },
-    context,
-  )
+  return inTenant(needs.database, tenantId, context, async (tx) => {
+    const tenant = await findTenant(tx, tenantId)
+    if (tenant?.organizationId == null) return NO_ORGANIZATION
+    const fault = await providerFault(tx, tenantId, message.ssoProviderId)
+    if (fault !== null) return fault
+    return idempotently(
+      tx,
+      message.idempotency,
+      () => insert(needs, tx, message, domain, context),
+      kept('created'),
+    )
+  })
 }
 
 async function insert(
@@ -104,18 +101,14 @@ export const updateDomain: Handling<'updateDomain'> = async (
   if (!needs.domains.enabled) return OFF
   if (!isUuid(id)) return UNKNOWN
   const { tenantId } = caller.principal
-  return needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const fault = await providerFault(tx, tenantId, change.ssoProviderId)
-      if (fault !== null) return fault
-      const row = await updateVerifiedDomain(tx, tenantId, id, change)
-      if (row === undefined) return UNKNOWN
-      record(needs, tx, caller, 'changed', row, context)
-      return { tag: 'found', domain: recordOf(row) }
-    },
-    context,
-  )
+  return inTenant(needs.database, tenantId, context, async (tx) => {
+    const fault = await providerFault(tx, tenantId, change.ssoProviderId)
+    if (fault !== null) return fault
+    const row = await updateVerifiedDomain(tx, tenantId, id, change)
+    if (row === undefined) return UNKNOWN
+    record(needs, tx, caller, 'changed', row, context)
+    return { tag: 'found', domain: recordOf(row) }
+  })
 }
 
 export const verifyDomain: Handling<'verifyDomain'> = async (needs, { caller, id }, context) => {

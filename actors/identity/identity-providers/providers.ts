@@ -21,6 +21,7 @@ import { listOf } from '../../platform/paging.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { Handling, IdentityProvidersTools } from './needs.js'
 import type { Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
@@ -66,10 +67,8 @@ export const getSsoProvider: Handling<'getSsoProvider'> = async (
 ) => {
   if (!needs.settings.enabled) return OFF
   if (!isUuid(id)) return UNKNOWN
-  const row = await needs.database.tenant(
-    tenantId,
-    (tx) => findIdentityProvider(tx, tenantId, id),
-    context,
+  const row = await inTenant(needs.database, tenantId, context, (tx) =>
+    findIdentityProvider(tx, tenantId, id),
   )
   return row === undefined ? UNKNOWN : { tag: 'found', provider: recordOf(needs, row) }
 }
@@ -87,28 +86,24 @@ export const updateSsoProvider: Handling<'updateSsoProvider'> = async (
   const stated = Object.fromEntries(
     Object.entries(rest).filter(([, value]) => value !== undefined),
   ) as Partial<Omit<ProviderDraft, 'clientSecret'>>
-  return needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const before = await lockIdentityProvider(tx, tenantId, id)
-      if (before === undefined) return UNKNOWN
-      const name = changedName(stated.name ?? before.name, before.name)
-      if (name === null) return refusedName('/name')
-      const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
-      const kept = clientSecret === undefined ? before.clientSecretSealed : fresh
-      // A client without authentication needs no secret, so none is stored.
-      const clientSecretSealed = method === 'none' && clientSecret === undefined ? null : kept
-      const updatedAt = needs.clock.now()
-      const row = { ...before, ...stated, name, clientSecretSealed, updatedAt }
-      const hasSecret = clientSecretSealed !== null
-      const fault = draftFault({ ...row, hasSecret }, needs.urlRules)
-      if (fault !== null) return fault
-      await replaceIdentityProviderRow(tx, row)
-      appendConfigured(needs, tx, caller, row, 'changed', context)
-      return { tag: 'found', provider: recordOf(needs, row) }
-    },
-    context,
-  )
+  return inTenant(needs.database, tenantId, context, async (tx) => {
+    const before = await lockIdentityProvider(tx, tenantId, id)
+    if (before === undefined) return UNKNOWN
+    const name = changedName(stated.name ?? before.name, before.name)
+    if (name === null) return refusedName('/name')
+    const method = stated.tokenEndpointAuthMethod ?? before.tokenEndpointAuthMethod
+    const kept = clientSecret === undefined ? before.clientSecretSealed : fresh
+    // A client without authentication needs no secret, so none is stored.
+    const clientSecretSealed = method === 'none' && clientSecret === undefined ? null : kept
+    const updatedAt = needs.clock.now()
+    const row = { ...before, ...stated, name, clientSecretSealed, updatedAt }
+    const hasSecret = clientSecretSealed !== null
+    const fault = draftFault({ ...row, hasSecret }, needs.urlRules)
+    if (fault !== null) return fault
+    await replaceIdentityProviderRow(tx, row)
+    appendConfigured(needs, tx, caller, row, 'changed', context)
+    return { tag: 'found', provider: recordOf(needs, row) }
+  })
 }
 
 /** Removes linked identities as well. They belong to accounts, so the transaction crosses tenants. */

@@ -15,6 +15,7 @@ import type { Handling, TenantAssetsNeeds } from './needs.js'
 import { ASSETS_MAX, type AssetKind } from './protocol.js'
 import { readTenantAsset, slotsOf } from './read.js'
 import { keyOf } from './store.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const NO_ENVIRONMENT = { tag: 'no_environment' } as const
 
@@ -34,10 +35,8 @@ export const uploadTenantAsset: Handling<'uploadTenantAsset'> = async (
   const { mediaType, width, height } = image
   const sha256 = createHash('sha256').update(image.bytes).digest('hex')
   const asset = { kind, sha256, mediaType, width, height, sizeBytes: image.bytes.length }
-  const begun = await database.tenant(
-    tenantId,
-    (tx) => beginTenantAsset(tx, tenantId, asset, ASSETS_MAX, clock.now()),
-    context,
+  const begun = await inTenant(database, tenantId, context, (tx) =>
+    beginTenantAsset(tx, tenantId, asset, ASSETS_MAX, clock.now()),
   )
   if (begun === 'full') {
     count('full')
@@ -50,16 +49,12 @@ export const uploadTenantAsset: Handling<'uploadTenantAsset'> = async (
     count('unchanged')
     return readTenantAsset(needs, { tenantId, kind }, context)
   }
-  const shown = await database.tenant(
-    tenantId,
-    async (tx) => {
-      const done = await showTenantAsset(tx, tenantId, asset, base + key, clock.now())
-      if (done !== undefined)
-        record(needs, tx, caller, 'uploaded', { kind, sha256, replaced: done.before }, context)
-      return done
-    },
-    context,
-  )
+  const shown = await inTenant(database, tenantId, context, async (tx) => {
+    const done = await showTenantAsset(tx, tenantId, asset, base + key, clock.now())
+    if (done !== undefined)
+      record(needs, tx, caller, 'uploaded', { kind, sha256, replaced: done.before }, context)
+    return done
+  })
   if (shown === undefined) throw new Error('the record of an upload was removed before it ended')
   count('shown')
   return readTenantAsset(needs, { tenantId, kind }, context)
@@ -88,16 +83,12 @@ export const deleteTenantAsset: Handling<'deleteTenantAsset'> = async (
 ) => {
   const { tenantId } = caller.principal
   if ((await slotsOf(needs, tenantId, context)) === null) return NO_ENVIRONMENT
-  return needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const retired = await retireTenantAsset(tx, tenantId, kind, needs.clock.now())
-      if (retired === undefined) return { tag: 'absent' }
-      record(needs, tx, caller, 'removed', { kind, sha256: retired.sha256 }, context)
-      return { tag: 'removed' }
-    },
-    context,
-  )
+  return inTenant(needs.database, tenantId, context, async (tx) => {
+    const retired = await retireTenantAsset(tx, tenantId, kind, needs.clock.now())
+    if (retired === undefined) return { tag: 'absent' }
+    record(needs, tx, caller, 'removed', { kind, sha256: retired.sha256 }, context)
+    return { tag: 'removed' }
+  })
 }
 
 function record(

@@ -28,6 +28,7 @@ import {
 } from './protocol.js'
 import { isFixtureLimit } from '../../platform/people/provisioning.js'
 import { rolesBeyond } from '../../domain/people/role-powers.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 /** The database enforces the limit. Here it only saves the work. */
 const FIXTURES_MAX = 5
@@ -61,10 +62,11 @@ export const mintFixtureUser: Handling<'mintFixtureUser'> = async (needs, messag
   const { caller, idempotency } = message
   const { tenantId } = caller.principal
   // A replay creates nothing, so only a request without an idempotency key is refused before the work.
-  const full = await needs.database.tenant(
+  const full = await inTenant(
+    needs.database,
     tenantId,
-    async (tx) => idempotency === null && (await countFixtures(tx, tenantId)) >= FIXTURES_MAX,
     context,
+    async (tx) => idempotency === null && (await countFixtures(tx, tenantId)) >= FIXTURES_MAX,
   )
   if (full) return FIXTURE_LIMIT
   const fixture = await prepareFixture(needs, {}, context)

@@ -7,6 +7,7 @@ import type { SealedMail } from '../../platform/mail/mail-queue.js'
 import type { MessageContent } from '../../platform/mail/render.js'
 import { sha256 } from '../../domain/secret-hashes.js'
 import type { UsersNeeds } from './needs.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const LINK_TOKEN_BYTES = 32
 /** Expiry of a notice in the mail queue. */
@@ -34,10 +35,8 @@ export async function sealLetters(
   { tenantId, email, profile }: TenantUserRow,
   context: MessageContext,
 ): Promise<Letters> {
-  const branding = await database.tenant(
-    tenantId,
-    (tx) => findTenantBranding(tx, tenantId),
-    context,
+  const branding = await inTenant(database, tenantId, context, (tx) =>
+    findTenantBranding(tx, tenantId),
   )
   if (branding === undefined) throw new Error('the tenant of a user was not found')
   const { name, color, locale } = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)

@@ -11,6 +11,7 @@ import { pageOf } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import type { IssuedRecord } from './protocol.js'
 import type { Handling } from './tools.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 export const listIssuedCredentials: Handling<'listIssuedCredentials'> = async (
   tools,
@@ -30,22 +31,18 @@ export const revokeIssuedCredential: Handling<'revokeIssuedCredential'> = async 
   const { database, clock, baseUrl } = tools
   const { tenantId } = caller.principal
   if (!isUuid(credentialId)) return { tag: 'unknown' }
-  const row = await database.tenant(
-    tenantId,
-    async (tx) => {
-      const revoked = await revokeIssuedCredentialRow(tx, tenantId, credentialId, clock.now())
-      // A second request changes nothing and gets the same answer.
-      if (revoked === undefined) return findIssuedCredential(tx, tenantId, credentialId)
-      const { id, configurationId, userId } = revoked
-      recordAudit(tools, tx, caller, context, {
-        type: 'admin.credential.revoked',
-        resource: { type: 'credential', id },
-        data: { credential_configuration_id: configurationId, user_id: userId },
-      })
-      return revoked
-    },
-    { signal: context.signal },
-  )
+  const row = await inTenant(database, tenantId, context, async (tx) => {
+    const revoked = await revokeIssuedCredentialRow(tx, tenantId, credentialId, clock.now())
+    // A second request changes nothing and gets the same answer.
+    if (revoked === undefined) return findIssuedCredential(tx, tenantId, credentialId)
+    const { id, configurationId, userId } = revoked
+    recordAudit(tools, tx, caller, context, {
+      type: 'admin.credential.revoked',
+      resource: { type: 'credential', id },
+      data: { credential_configuration_id: configurationId, user_id: userId },
+    })
+    return revoked
+  })
   return row === undefined ? { tag: 'unknown' } : { tag: 'found', record: recordOf(baseUrl, row) }
 }
 

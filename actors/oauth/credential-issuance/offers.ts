@@ -40,6 +40,7 @@ import type {
   OfferSecrets,
 } from './protocol.js'
 import type { Handling, IssuanceTools } from './tools.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const TX_CODE_DIGITS = 6
 const TX_CODE_TEXT = 'The code that you got with the offer by another way.'
@@ -100,20 +101,16 @@ export const deleteCredentialOffer: Handling<'deleteCredentialOffer'> = async (
 ) => {
   const { tenantId } = caller.principal
   if (!isUuid(offerId)) return UNKNOWN
-  return tools.database.tenant(
-    tenantId,
-    async (tx) => {
-      const row = await deleteCredentialOfferRow(tx, tenantId, offerId)
-      if (row === undefined) return UNKNOWN
-      recordAudit(tools, tx, caller, context, {
-        type: 'admin.credential_offer.deleted',
-        resource: { type: 'credential_offer', id: row.id },
-        data: { credential_configuration_id: row.configurationId, user_id: row.userId },
-      })
-      return { tag: 'deleted' } as const
-    },
-    { signal: context.signal },
-  )
+  return inTenant(tools.database, tenantId, context, async (tx) => {
+    const row = await deleteCredentialOfferRow(tx, tenantId, offerId)
+    if (row === undefined) return UNKNOWN
+    recordAudit(tools, tx, caller, context, {
+      type: 'admin.credential_offer.deleted',
+      resource: { type: 'credential_offer', id: row.id },
+      data: { credential_configuration_id: row.configurationId, user_id: row.userId },
+    })
+    return { tag: 'deleted' } as const
+  })
 }
 
 export const showCredentialOffer: Handling<'showCredentialOffer'> = async (

@@ -18,6 +18,7 @@ import {
   walletToken,
   type WalletToken,
 } from './wallet-token.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const JSON_DEPTH_MAX = 16
 const TYPE_METADATA_MAX_AGE_SECS = 3_600
@@ -71,21 +72,17 @@ export const notifyRootCredentialIssuer: Handling<'notifyRootCredentialIssuer'> 
   if ('tag' in read) return read
   const { principal } = token
   const { tenantId, subject } = principal
-  const known = await tools.database.tenant(
-    tenantId,
-    async (tx) => {
-      const { ids, changed } = await notifyIssuedCredentials(tx, tenantId, { subject, ...read })
-      const caller = { principal, address: request.address }
-      if (changed)
-        recordAudit(tools, tx, caller, context, {
-          type: 'credential.notification',
-          resource: { type: 'credential', id: ids[0]! },
-          data: { event: read.event, credential_ids: ids },
-        })
-      return ids.length > 0
-    },
-    { signal: context.signal },
-  )
+  const known = await inTenant(tools.database, tenantId, context, async (tx) => {
+    const { ids, changed } = await notifyIssuedCredentials(tx, tenantId, { subject, ...read })
+    const caller = { principal, address: request.address }
+    if (changed)
+      recordAudit(tools, tx, caller, context, {
+        type: 'credential.notification',
+        resource: { type: 'credential', id: ids[0]! },
+        data: { event: read.event, credential_ids: ids },
+      })
+    return ids.length > 0
+  })
   return known ? { tag: 'notified' } : UNKNOWN_NOTIFICATION
 }
 

@@ -13,6 +13,7 @@ import { recordAudit } from '../../platform/record-audit.js'
 import { conditionFault, isPinned, PINNED } from './conditions.js'
 import type { TrustedIssuerHandler } from './needs.js'
 import type { RuleCreated, RuleRefused } from './protocol.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const RULES_MAX = 100
 const UNKNOWN = { tag: 'unknown' } as const
@@ -20,18 +21,14 @@ const UNKNOWN = { tag: 'unknown' } as const
 export const listTrustedIssuerRules: TrustedIssuerHandler<'listTrustedIssuerRules'> = async (
   { database },
   { caller, id },
-  { signal },
+  context,
 ) => {
   const { tenantId } = caller.principal
   if (!isUuid(id)) return UNKNOWN
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      if ((await trustedIssuerTable.find(tx, tenantId, id)) === undefined) return UNKNOWN
-      return { tag: 'listed', rules: await rulesOfIssuer(tx, tenantId, id) } as const
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, context, async (tx) => {
+    if ((await trustedIssuerTable.find(tx, tenantId, id)) === undefined) return UNKNOWN
+    return { tag: 'listed', rules: await rulesOfIssuer(tx, tenantId, id) } as const
+  })
 }
 
 export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerRule'> = (
@@ -94,18 +91,14 @@ export const deleteTrustedIssuerRule: TrustedIssuerHandler<'deleteTrustedIssuerR
 ) => {
   const { tenantId } = caller.principal
   if (!isUuid(id) || !isUuid(ruleId)) return UNKNOWN
-  return needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const deleted = await deleteRule(tx, tenantId, id, ruleId)
-      if (deleted === undefined) return UNKNOWN
-      recordAudit(needs, tx, caller, context, {
-        type: 'admin.trusted_issuer.rule.deleted',
-        resource: { type: 'trusted_issuer_rule', id: ruleId },
-        data: { trusted_issuer_id: id, name: deleted.name },
-      })
-      return { tag: 'removed' } as const
-    },
-    { signal: context.signal },
-  )
+  return inTenant(needs.database, tenantId, context, async (tx) => {
+    const deleted = await deleteRule(tx, tenantId, id, ruleId)
+    if (deleted === undefined) return UNKNOWN
+    recordAudit(needs, tx, caller, context, {
+      type: 'admin.trusted_issuer.rule.deleted',
+      resource: { type: 'trusted_issuer_rule', id: ruleId },
+      data: { trusted_issuer_id: id, name: deleted.name },
+    })
+    return { tag: 'removed' } as const
+  })
 }

@@ -10,6 +10,7 @@ import { unnumberedEvents } from '../../../storage/platform/event-numbers.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { page } from '../../platform/paging.js'
 import { type AuditProtocol, type AuditVerified, audit } from './protocol.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 /** Events read and verified per batch. */
 const BATCH = 500
@@ -27,10 +28,8 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
   supervision: { onFailure: 'resume' },
   create: ({ database }) => ({
     async listAuditEvents({ tenantId, limit, after, ...filter }, { signal }) {
-      const rows = await database.tenant(
-        tenantId,
-        (tx) => listAuditEventRows(tx, tenantId, filter, limit + 1, after),
-        { signal },
+      const rows = await inTenant(database, tenantId, { signal }, (tx) =>
+        listAuditEventRows(tx, tenantId, filter, limit + 1, after),
       )
       const { items, next } = page(
         rows.map((event) => ({ event, id: event.id, createdAt: new Date(event.occurred_at) })),
@@ -40,10 +39,8 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
     },
 
     async exportAuditEvents({ tenantId, afterSequence, limit }, { signal }) {
-      const rows = await database.tenant(
-        tenantId,
-        (tx) => auditEventsAfter(tx, tenantId, afterSequence, limit + 1),
-        { signal },
+      const rows = await inTenant(database, tenantId, { signal }, (tx) =>
+        auditEventsAfter(tx, tenantId, afterSequence, limit + 1),
       )
       const events = rows.slice(0, limit)
       const nextSequence = rows.length > limit ? (events.at(-1)?.sequence ?? null) : null

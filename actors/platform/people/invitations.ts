@@ -9,6 +9,7 @@ import { sha256 } from '../../domain/secret-hashes.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { type MailQueue, MailShareUsed, type SealedMail } from '../mail/mail-queue.js'
 import { sendWithTicket } from '../mail/with-ticket.js'
+import { inTenant } from '../in-tenant.js'
 
 const LINK_TOKEN_BYTES = 32
 
@@ -54,10 +55,8 @@ export function invitationMessages(needs: InvitationNeeds) {
       context: MessageContext,
     ): Promise<PreparedInvitation | null> {
       if (!invitations.enabled) return null
-      const branding = await database.tenant(
-        tenantId,
-        (tx) => findTenantBranding(tx, tenantId),
-        context,
+      const branding = await inTenant(database, tenantId, context, (tx) =>
+        findTenantBranding(tx, tenantId),
       )
       if (branding === undefined) return null
       const shown = brandingOf(tenantId, branding.tenantName, branding.tenantSettings)

@@ -27,6 +27,7 @@ import { encodeKrl } from './krl.js'
 import type { SshCertificatesNeeds, SshHandler } from './needs.js'
 import type { CertificateSigned, SignCertificate, SshDenied, SshUnknown } from './protocol.js'
 import { judgeRequest, readSerial, type CertificateTerms, sourcesWithin } from './rules.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 /** `valid_after` lies this far in the past, so that servers with a slow clock accept the certificate. */
 const CLOCK_SKEW_SECS = 60
@@ -49,10 +50,8 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
   })
   if ('tag' in terms) return terms
   if (!isUuid(credentialId)) return UNKNOWN
-  const found = await database.tenant(
-    tenantId,
-    (tx) => authorityOf(tx, principal, credentialId, clock.now()),
-    { signal: context.signal },
+  const found = await inTenant(database, tenantId, context, (tx) =>
+    authorityOf(tx, principal, credentialId, clock.now()),
   )
   if (found === undefined) return UNKNOWN
   const { row, grant } = found
@@ -106,31 +105,27 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
     validBefore: expiresAt,
     caPublicKey,
   }
-  const recorded = await database.tenant(
-    tenantId,
-    async (tx) => {
-      // A revocation takes the same lock: it sees this certificate, or this call sees the revocation.
-      const locked = await lockVaultCredential(tx, tenantId, row.id)
-      if (locked?.status !== 'active') return false
-      if (grant !== null && !(await stillGranted(tx, principal, grant, issuedAt))) return false
-      await touchVaultCredentials(tx, tenantId, [row.id], issuedAt)
-      await insertSshCertificate(tx, {
-        tenantId,
-        credentialId: row.id,
-        serial,
-        agentId: principal.subject,
-        keyId,
-        targetHost,
-        principals,
-        caPublicKey,
-        issuedAt,
-        expiresAt,
-      })
-      appendEvents(tx, [accessEvent(needs, request, signed, grant, context)])
-      return true
-    },
-    { signal: context.signal },
-  )
+  const recorded = await inTenant(database, tenantId, context, async (tx) => {
+    // A revocation takes the same lock: it sees this certificate, or this call sees the revocation.
+    const locked = await lockVaultCredential(tx, tenantId, row.id)
+    if (locked?.status !== 'active') return false
+    if (grant !== null && !(await stillGranted(tx, principal, grant, issuedAt))) return false
+    await touchVaultCredentials(tx, tenantId, [row.id], issuedAt)
+    await insertSshCertificate(tx, {
+      tenantId,
+      credentialId: row.id,
+      serial,
+      agentId: principal.subject,
+      keyId,
+      targetHost,
+      principals,
+      caPublicKey,
+      issuedAt,
+      expiresAt,
+    })
+    appendEvents(tx, [accessEvent(needs, request, signed, grant, context)])
+    return true
+  })
   if (!recorded) return denied('The certificate authority is revoked.')
   metrics.signed()
   return signed
@@ -147,54 +142,46 @@ export const revokeSshCertificate: SshHandler<'revokeSshCertificate'> = async (
   const unknown = manages ? UNKNOWN : ({ tag: 'not_owner' } as const)
   const serial = readSerial(text)
   if (!isUuid(credentialId) || serial === undefined) return unknown
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      const row = await findVaultCredential(tx, tenantId, credentialId)
-      if (row === undefined || !(manages || owns(principal, row))) return unknown
-      if (row.credentialType !== 'ssh_ca') return UNKNOWN
-      const revoked = await revokeCertificate(tx, tenantId, row.id, serial, clock.now())
-      if (revoked === undefined) return UNKNOWN
-      if (revoked.first) {
-        recordAudit({ clock, random }, tx, caller, context, {
-          type: 'vault.certificate.revoked',
-          resource: { type: 'vault_credential', id: row.id },
-          data: { serial },
-        })
-      }
-      return { tag: 'certificate_revoked', serial, revokedAt: revoked.revokedAt }
-    },
-    { signal: context.signal },
-  )
+  return inTenant(database, tenantId, context, async (tx) => {
+    const row = await findVaultCredential(tx, tenantId, credentialId)
+    if (row === undefined || !(manages || owns(principal, row))) return unknown
+    if (row.credentialType !== 'ssh_ca') return UNKNOWN
+    const revoked = await revokeCertificate(tx, tenantId, row.id, serial, clock.now())
+    if (revoked === undefined) return UNKNOWN
+    if (revoked.first) {
+      recordAudit({ clock, random }, tx, caller, context, {
+        type: 'vault.certificate.revoked',
+        resource: { type: 'vault_credential', id: row.id },
+        data: { serial },
+      })
+    }
+    return { tag: 'certificate_revoked', serial, revokedAt: revoked.revokedAt }
+  })
 }
 
 export const getSshRevocationList: SshHandler<'getSshRevocationList'> = async (
   { database, clock },
   { tenantId, credentialId },
-  { signal },
+  context,
 ) => {
   if (!isUuid(credentialId)) return UNKNOWN
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      const row = await findVaultCredential(tx, tenantId, credentialId)
-      if (row === undefined || row.caPublicKey === null) return UNKNOWN
-      const now = clock.now()
-      const revoked = await listRevokedCertificates(tx, tenantId, row.id, now)
-      const ended = row.status === 'revoked'
-      const signing = ended ? await listCertifyingKeys(tx, tenantId, row.id, now) : []
-      const changed = revoked.map(({ revokedAt }) => revokedAt.getTime())
-      const krl = encodeKrl({
-        version: BigInt(Math.max(row.updatedAt.getTime(), ...changed)),
-        generatedSecs: Math.floor(now.getTime() / 1000),
-        comment: `svc:${tenantId}:${row.id}`,
-        serials: grouped(revoked),
-        keys: ended ? [...new Set([row.caPublicKey, ...signing])] : [],
-      })
-      return { tag: 'list', krl: new Uint8Array(krl) }
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, context, async (tx) => {
+    const row = await findVaultCredential(tx, tenantId, credentialId)
+    if (row === undefined || row.caPublicKey === null) return UNKNOWN
+    const now = clock.now()
+    const revoked = await listRevokedCertificates(tx, tenantId, row.id, now)
+    const ended = row.status === 'revoked'
+    const signing = ended ? await listCertifyingKeys(tx, tenantId, row.id, now) : []
+    const changed = revoked.map(({ revokedAt }) => revokedAt.getTime())
+    const krl = encodeKrl({
+      version: BigInt(Math.max(row.updatedAt.getTime(), ...changed)),
+      generatedSecs: Math.floor(now.getTime() / 1000),
+      comment: `svc:${tenantId}:${row.id}`,
+      serials: grouped(revoked),
+      keys: ended ? [...new Set([row.caPublicKey, ...signing])] : [],
+    })
+    return { tag: 'list', krl: new Uint8Array(krl) }
+  })
 }
 
 function accessEvent(

@@ -40,6 +40,7 @@ import {
   normalizeHosts,
   secretFault,
 } from './rules.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
@@ -184,15 +185,11 @@ async function rotated(
   const { principal } = caller
   const { tenantId } = principal
   if (!isUuid(credentialId)) return UNKNOWN
-  const found = await database.tenant(
-    tenantId,
-    async (tx) => {
-      const row = await findVaultCredential(tx, tenantId, credentialId)
-      if (row === undefined) return UNKNOWN
-      return (await ownerRefusal(tx, row, principal, clock.nowSecs())) ?? row
-    },
-    { signal },
-  )
+  const found = await inTenant(database, tenantId, { signal }, async (tx) => {
+    const row = await findVaultCredential(tx, tenantId, credentialId)
+    if (row === undefined) return UNKNOWN
+    return (await ownerRefusal(tx, row, principal, clock.nowSecs())) ?? row
+  })
   if ('tag' in found) return found
   if (found.status === 'revoked') return { tag: 'revoked' }
   const { credentialType, authScheme, tokenOf } = found
@@ -211,31 +208,27 @@ async function rotated(
     context,
   )
   if ('tag' in sealed) return sealed
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      const locked = await lockVaultCredential(tx, tenantId, credentialId)
-      if (locked === undefined) return UNKNOWN
-      if (locked.status === 'revoked') return { tag: 'revoked' }
-      const now = clock.now()
-      const row = await replaceCredentialSecret(
-        tx,
-        tenantId,
-        credentialId,
-        sealed.secret,
-        sealed.caPublicKey,
-        now,
-      )
-      // The cached access token belongs to the previous secret.
-      await forgetManagedToken(tx, tenantId, credentialId)
-      const eventContext = { caller, random, now, requestId: context.requestId }
-      appendAudit(tx, [
-        auditEntry('vault.credential.rotated', credentialResource(credentialId), eventContext),
-      ])
-      return { tag: 'found', credential: credentialOf(row) }
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, { signal }, async (tx) => {
+    const locked = await lockVaultCredential(tx, tenantId, credentialId)
+    if (locked === undefined) return UNKNOWN
+    if (locked.status === 'revoked') return { tag: 'revoked' }
+    const now = clock.now()
+    const row = await replaceCredentialSecret(
+      tx,
+      tenantId,
+      credentialId,
+      sealed.secret,
+      sealed.caPublicKey,
+      now,
+    )
+    // The cached access token belongs to the previous secret.
+    await forgetManagedToken(tx, tenantId, credentialId)
+    const eventContext = { caller, random, now, requestId: context.requestId }
+    appendAudit(tx, [
+      auditEntry('vault.credential.rotated', credentialResource(credentialId), eventContext),
+    ])
+    return { tag: 'found', credential: credentialOf(row) }
+  })
 }
 
 /** Returns the secret of an exportable credential to its owner. */
@@ -247,26 +240,21 @@ export const readVaultCredentialSecret: VaultHandler<'readVaultCredentialSecret'
   const { principal } = caller
   const { tenantId } = principal
   if (!isUuid(credentialId)) return UNKNOWN
-  const verdict = await database.tenant(
-    tenantId,
-    async (tx) => {
-      const row = await findVaultCredential(tx, tenantId, credentialId)
-      if (row === undefined) return UNKNOWN
-      const refusal = await ownerRefusal(tx, row, principal, clock.nowSecs())
-      if (refusal !== undefined && refusal.tag !== 'step_up') return refusal
-      if (row.nonExportable) return denied('The credential is not exportable.')
-      if (row.status !== 'active' || row.secret === null)
-        return denied('The credential is revoked.')
-      // Checked last, so that a person does not step up for a request that is refused anyway.
-      if (refusal !== undefined) return refusal
-      const now = clock.now()
-      await touchVaultCredentials(tx, tenantId, [row.id], now)
-      const eventContext = { caller, random, now, requestId: context.requestId }
-      appendEvents(tx, [secretAccessed(row, eventContext)])
-      return { tag: 'row', type: row.credentialType, secret: row.secret } as const
-    },
-    { signal: context.signal },
-  )
+  const verdict = await inTenant(database, tenantId, context, async (tx) => {
+    const row = await findVaultCredential(tx, tenantId, credentialId)
+    if (row === undefined) return UNKNOWN
+    const refusal = await ownerRefusal(tx, row, principal, clock.nowSecs())
+    if (refusal !== undefined && refusal.tag !== 'step_up') return refusal
+    if (row.nonExportable) return denied('The credential is not exportable.')
+    if (row.status !== 'active' || row.secret === null) return denied('The credential is revoked.')
+    // Checked last, so that a person does not step up for a request that is refused anyway.
+    if (refusal !== undefined) return refusal
+    const now = clock.now()
+    await touchVaultCredentials(tx, tenantId, [row.id], now)
+    const eventContext = { caller, random, now, requestId: context.requestId }
+    appendEvents(tx, [secretAccessed(row, eventContext)])
+    return { tag: 'row', type: row.credentialType, secret: row.secret } as const
+  })
   if (verdict.tag !== 'row') return verdict
   const bytes = await sealer.open(tenantId, credentialSecretContext(credentialId), verdict.secret)
   const secret = verdict.type === 'ssh_ca' ? pem(bytes) : new TextDecoder().decode(bytes)

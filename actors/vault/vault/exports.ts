@@ -26,6 +26,7 @@ import {
 import { granteeOf } from '../../domain/grantee.js'
 import { secretAccessed } from './events.js'
 import { createManagedTokens, type ManagedTokensNeeds } from './managed-tokens.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   const { database, sealer, endpoint, clock, random, metrics } = needs
@@ -51,21 +52,17 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
   ): Promise<ExportVerdict> {
     const { caller, credentialId, kind } = request
     const { tenantId } = caller.principal
-    return database.tenant(
-      tenantId,
-      async (tx) => {
-        const now = clock.now()
-        const verdict = await judge(tx, request, now)
-        if (verdict.tag !== 'allowed') return verdict
-        await touchVaultCredentials(tx, tenantId, [credentialId], now)
-        const eventContext = { caller, random, now, requestId }
-        const access = kind === 'secret' ? 'export' : 'managed_token'
-        const event = secretAccessed(verdict.row, eventContext, access)
-        appendEvents(tx, [{ ...event, audit: { ...event.audit, grantId: verdict.grantId } }])
-        return verdict
-      },
-      { signal },
-    )
+    return inTenant(database, tenantId, { signal }, async (tx) => {
+      const now = clock.now()
+      const verdict = await judge(tx, request, now)
+      if (verdict.tag !== 'allowed') return verdict
+      await touchVaultCredentials(tx, tenantId, [credentialId], now)
+      const eventContext = { caller, random, now, requestId }
+      const access = kind === 'secret' ? 'export' : 'managed_token'
+      const event = secretAccessed(verdict.row, eventContext, access)
+      appendEvents(tx, [{ ...event, audit: { ...event.audit, grantId: verdict.grantId } }])
+      return verdict
+    })
   }
 
   async function secret(

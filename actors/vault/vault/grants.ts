@@ -35,6 +35,7 @@ import type {
 import { changing, changingCredential, withCredential } from './read.js'
 import { grantOf, leaseOf, snapshotOf } from './records.js'
 import { capabilitiesOf, expiryFault, grantFault, invalid } from './rules.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 export const listVaultGrants: VaultHandler<'listVaultGrants'> = (
   needs,
@@ -216,10 +217,8 @@ function ending<Outcome>(
   end: (tx: Transaction, eventContext: EventContext) => Promise<Outcome>,
 ): Promise<Outcome> {
   const { tenantId } = caller.principal
-  const ended = needs.database.tenant(
-    tenantId,
-    (tx) => end(tx, eventContextOf(needs, caller, context)),
-    { signal: context.signal },
+  const ended = inTenant(needs.database, tenantId, context, (tx) =>
+    end(tx, eventContextOf(needs, caller, context)),
   )
   return changing(needs, caller, ended)
 }

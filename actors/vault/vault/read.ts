@@ -16,24 +16,22 @@ import { page } from '../../platform/paging.js'
 import type { VaultNeeds, VaultHandler } from './needs.js'
 import type { ChangeCredential, NamedCredential, UnknownCredential } from './protocol.js'
 import { credentialOf } from './records.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
 
 export const listVaultCredentials: VaultHandler<'listVaultCredentials'> = async (
   { database, clock },
   { principal, limit, after },
-  { signal },
+  context,
 ) => {
   const { tenantId } = principal
   const managed = isDirect(principal) && principal.scopes.includes('vault:manage')
   const grantee = granteeOf(principal)
-  const rows = await database.tenant(
-    tenantId,
-    (tx) =>
-      managed
-        ? listVaultCredentialRows(tx, tenantId, limit + 1, after)
-        : listGrantedCredentials(tx, tenantId, grantee, clock.now(), limit + 1, after),
-    { signal },
+  const rows = await inTenant(database, tenantId, context, (tx) =>
+    managed
+      ? listVaultCredentialRows(tx, tenantId, limit + 1, after)
+      : listGrantedCredentials(tx, tenantId, grantee, clock.now(), limit + 1, after),
   )
   const { items, next } = page(rows, limit)
   return { tag: 'listed', managed, credentials: items.map(credentialOf), next }
@@ -55,14 +53,10 @@ export async function withCredential<T>(
   find = findVaultCredential,
 ): Promise<T | UnknownCredential> {
   if (!isUuid(credentialId)) return UNKNOWN
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      const row = await find(tx, tenantId, credentialId)
-      return row === undefined ? UNKNOWN : work(tx, row)
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, { signal }, async (tx) => {
+    const row = await find(tx, tenantId, credentialId)
+    return row === undefined ? UNKNOWN : work(tx, row)
+  })
 }
 
 /** Changes a credential of the caller's tenant while `lock` holds its row. */

@@ -10,6 +10,7 @@ import { isUuid } from '../../domain/ids.js'
 import { newWebhookSecret, secretFault } from './rules.js'
 import { auditSubscription } from './audit.js'
 import type { WebhooksHandler } from './needs.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 /**
  * A supplied secret that is valid already stays, together with the previous one. A repetition of
@@ -41,10 +42,8 @@ export const rotateWebhookSecret: WebhooksHandler<'rotateWebhookSecret'> = async
       // The response to the first request may have been lost. A second rotation would invalidate
       // the previous secret.
       if (decrypted.equals(Buffer.from(supplied, 'utf8'))) {
-        const ends = await database.tenant(
-          tenantId,
-          (tx) => shortenOverlap(tx, { tenantId, id: webhookId, current, previousUntil }),
-          { signal },
+        const ends = await inTenant(database, tenantId, { signal }, (tx) =>
+          shortenOverlap(tx, { tenantId, id: webhookId, current, previousUntil }),
         )
         if (ends === undefined) continue
         const previous = ends.previousExpiresAt ?? rotatedAt
@@ -53,16 +52,12 @@ export const rotateWebhookSecret: WebhooksHandler<'rotateWebhookSecret'> = async
     }
     const rotation = { tenantId, id: webhookId, current, secret: sealed, now, previousUntil }
     const hinted = { ...rotation, secretHint: secretHint(secret) }
-    const rotated = await database.tenant(
-      tenantId,
-      async (tx) => {
-        if ((await rotateWebhookSecretRow(tx, hinted)) === undefined) return false
-        const change = { caller, did: 'secret_rotated', webhookId, requestId } as const
-        auditSubscription(tx, needs, change)
-        return true
-      },
-      { signal },
-    )
+    const rotated = await inTenant(database, tenantId, { signal }, async (tx) => {
+      if ((await rotateWebhookSecretRow(tx, hinted)) === undefined) return false
+      const change = { caller, did: 'secret_rotated', webhookId, requestId } as const
+      auditSubscription(tx, needs, change)
+      return true
+    })
     if (!rotated) continue
     return {
       tag: 'rotated',

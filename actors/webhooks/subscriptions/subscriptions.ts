@@ -17,6 +17,7 @@ import { auditSubscription } from './audit.js'
 import type { WebhooksHandler } from './needs.js'
 import type { TooManyWebhooks, WebhookCreated, WebhookUnknown } from './protocol.js'
 import { draftFault, newWebhookSecret, secretFault } from './rules.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const UNKNOWN: WebhookUnknown = { tag: 'unknown' }
 
@@ -83,17 +84,13 @@ export const replaceWebhook: WebhooksHandler<'replaceWebhook'> = async (
   if (!isUuid(webhookId)) return UNKNOWN
   const eventTypes = [...new Set(draft.eventTypes)]
   const change = { tenantId, id: webhookId, ...draft, eventTypes, now: clock.now() }
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      const webhook = await replaceWebhookRow(tx, change)
-      if (webhook === undefined) return UNKNOWN
-      if (!webhook.active) await cancelDeliveries(tx, tenantId, webhookId)
-      auditSubscription(tx, needs, { caller, did: 'changed', webhookId, requestId, webhook })
-      return { tag: 'replaced', webhook }
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, { signal }, async (tx) => {
+    const webhook = await replaceWebhookRow(tx, change)
+    if (webhook === undefined) return UNKNOWN
+    if (!webhook.active) await cancelDeliveries(tx, tenantId, webhookId)
+    auditSubscription(tx, needs, { caller, did: 'changed', webhookId, requestId, webhook })
+    return { tag: 'replaced', webhook }
+  })
 }
 
 export const deleteWebhook: WebhooksHandler<'deleteWebhook'> = async (
@@ -104,14 +101,10 @@ export const deleteWebhook: WebhooksHandler<'deleteWebhook'> = async (
   const { database, clock } = needs
   const { tenantId } = caller.principal
   if (!isUuid(webhookId)) return UNKNOWN
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      if (!(await deleteWebhookRow(tx, tenantId, webhookId, clock.now()))) return UNKNOWN
-      await cancelDeliveries(tx, tenantId, webhookId)
-      auditSubscription(tx, needs, { caller, did: 'deleted', webhookId, requestId })
-      return { tag: 'removed' }
-    },
-    { signal },
-  )
+  return inTenant(database, tenantId, { signal }, async (tx) => {
+    if (!(await deleteWebhookRow(tx, tenantId, webhookId, clock.now()))) return UNKNOWN
+    await cancelDeliveries(tx, tenantId, webhookId)
+    auditSubscription(tx, needs, { caller, did: 'deleted', webhookId, requestId })
+    return { tag: 'removed' }
+  })
 }

@@ -30,6 +30,7 @@ import type {
   WebhookUnknown,
 } from './protocol.js'
 import type { Delivery } from '../../domain/entities/webhooks.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const TYPE: EventType = 'webhook.test'
 /**
@@ -120,22 +121,19 @@ function begin(
   body: Body,
   signal: AbortSignal,
 ) {
-  return database.tenant(
-    tenantId,
-    (tx) =>
-      idempotently(
-        tx,
-        idempotency,
-        async () => {
-          const { eventId, text, now } = body
-          const id = random.uuid()
-          const delivery = { id, tenantId, webhookId, eventId, eventType: TYPE, body: text }
-          await insertTestDelivery(tx, delivery, now)
-          return { tag: 'begun', deliveryId: id } satisfies Begun
-        },
-        (begun) => begun,
-      ),
-    { signal },
+  return inTenant(database, tenantId, { signal }, (tx) =>
+    idempotently(
+      tx,
+      idempotency,
+      async () => {
+        const { eventId, text, now } = body
+        const id = random.uuid()
+        const delivery = { id, tenantId, webhookId, eventId, eventType: TYPE, body: text }
+        await insertTestDelivery(tx, delivery, now)
+        return { tag: 'begun', deliveryId: id } satisfies Begun
+      },
+      (begun) => begun,
+    ),
   )
 }
 
@@ -192,14 +190,10 @@ async function target(
   { tenantId, webhookId }: TestWebhook,
   signal: AbortSignal,
 ): Promise<DeliveryTarget | undefined> {
-  const found = await database.tenant(
-    tenantId,
-    async (tx) => ({
-      webhook: await findWebhook(tx, tenantId, webhookId),
-      secrets: await findWebhookSecrets(tx, tenantId, webhookId),
-    }),
-    { signal },
-  )
+  const found = await inTenant(database, tenantId, { signal }, async (tx) => ({
+    webhook: await findWebhook(tx, tenantId, webhookId),
+    secrets: await findWebhookSecrets(tx, tenantId, webhookId),
+  }))
   if (found.webhook === undefined || found.secrets === undefined) return undefined
   return { url: found.webhook.url, ...found.secrets }
 }

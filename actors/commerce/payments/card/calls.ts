@@ -17,6 +17,7 @@ import {
   type ProviderAnswer,
   ProviderUnavailable,
 } from './client.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /**
  * First delay before a worker looks a payment up. The delay doubles each time. Webhooks usually
@@ -129,10 +130,8 @@ export async function refuseUnnamed(
   { tenantId, chargeId }: OrderName,
   code: string,
 ): Promise<TakeAnswer> {
-  const abandoned = await database.tenant(
-    tenantId,
-    (tx) => abandonCardPayment(tx, tenantId, chargeId, clock.now()),
-    { signal },
+  const abandoned = await inTenant(database, tenantId, { signal }, (tx) =>
+    abandonCardPayment(tx, tenantId, chargeId, clock.now()),
   )
   if (abandoned === undefined) throw new Error('a payment has an id and was refused immediately')
   return { tag: 'refused', code }
@@ -143,14 +142,10 @@ export async function waiting(
   { tenantId, chargeId }: OrderName,
   sendTo: string | null,
 ): Promise<PendingAnswer> {
-  const row = await database.tenant(
-    tenantId,
-    async (tx) => {
-      await markLookedUp(tx, tenantId, chargeId)
-      return findCardPayment(tx, tenantId, chargeId)
-    },
-    { signal },
-  )
+  const row = await inTenant(database, tenantId, { signal }, async (tx) => {
+    await markLookedUp(tx, tenantId, chargeId)
+    return findCardPayment(tx, tenantId, chargeId)
+  })
   const pauseMs = ASK_AGAIN_MS_FIRST * 2 ** Math.min(row?.lookUps ?? 0, 10)
   const askAgainAt = new Date(clock.now().getTime() + Math.min(pauseMs, ASK_AGAIN_MS_MAX))
   return { tag: 'pending', sendTo, askAgainAt }

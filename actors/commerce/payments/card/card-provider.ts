@@ -38,6 +38,7 @@ import { judgePage, openPage } from './page.js'
 import { ABANDONED, judgePayment, openPayment } from './payment.js'
 import { cardRefunds } from './refunds.js'
 import { readWebhook } from './webhooks.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export const CARD_PROVIDER = 'card'
 
@@ -66,10 +67,8 @@ async function named(
 async function take(calling: Calling, order: ChargeOrder): Promise<TakeAnswer> {
   const { database, clock, signal } = calling
   const { by, tenantId, chargeId, amountMinor, currency } = order
-  const row = await database.tenant(
-    tenantId,
-    (tx) => beginCardPayment(tx, tenantId, chargeId, clock.now()),
-    { signal },
+  const row = await inTenant(database, tenantId, { signal }, (tx) =>
+    beginCardPayment(tx, tenantId, chargeId, clock.now()),
   )
   const known = await named(calling, order, row, false, 'confirm')
   if (known !== undefined) return known
@@ -88,15 +87,11 @@ async function conclude(
 ): Promise<TakeAnswer> {
   const { database, clock, signal } = calling
   const { tenantId, chargeId, abandoned } = order
-  const row = await database.tenant(
-    tenantId,
-    async (tx) => {
-      // No payment id is stored, so no payment can be paid.
-      const gone = abandoned && (await abandonCardPayment(tx, tenantId, chargeId, clock.now()))
-      return gone || beginCardPayment(tx, tenantId, chargeId, clock.now())
-    },
-    { signal },
-  )
+  const row = await inTenant(database, tenantId, { signal }, async (tx) => {
+    // No payment id is stored, so no payment can be paid.
+    const gone = abandoned && (await abandonCardPayment(tx, tenantId, chargeId, clock.now()))
+    return gone || beginCardPayment(tx, tenantId, chargeId, clock.now())
+  })
   const known = await named(calling, order, row, abandoned, abandoned ? 'cancel' : 'wait')
   // The buyer may still continue from our page.
   return known ?? waiting(calling, order, null)
@@ -107,10 +102,8 @@ async function lookUp(calling: Calling, order: OrderName): Promise<TakeAnswer | 
   const { tenantId, chargeId } = order
   const now = clock.now()
   const notSince = new Date(now.getTime() - LOOK_UP_PAUSE_MS)
-  const claimed = await database.tenant(
-    tenantId,
-    (tx) => claimLookUp(tx, tenantId, chargeId, now, notSince),
-    { signal },
+  const claimed = await inTenant(database, tenantId, { signal }, (tx) =>
+    claimLookUp(tx, tenantId, chargeId, now, notSince),
   )
   return claimed ? conclude(calling, { ...order, abandoned: false }) : undefined
 }

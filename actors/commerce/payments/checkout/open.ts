@@ -39,6 +39,7 @@ import type {
   NoWayToPay,
   SubscriptionOpened,
 } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const METADATA_BYTES_MAX = 8 * 1024
 
@@ -152,16 +153,13 @@ async function open(
     return outcome
   }
   const { idempotency } = details
-  return needs.database.tenant(
-    tenant.id,
-    (tx) =>
-      idempotently(
-        tx,
-        idempotency,
-        () => work(tx),
-        (outcome) => keptOf(outcome, idempotency),
-      ),
-    { signal },
+  return inTenant(needs.database, tenant.id, { signal }, (tx) =>
+    idempotently(
+      tx,
+      idempotency,
+      () => work(tx),
+      (outcome) => keptOf(outcome, idempotency),
+    ),
   )
 }
 

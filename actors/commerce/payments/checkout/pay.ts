@@ -14,6 +14,7 @@ import type { CheckoutNeeds } from './needs.js'
 import { checkoutPaymentLink } from './open.js'
 import type { CheckoutProtocol, LinkUnpayable, Pay, PaySent, PayUnknown } from './protocol.js'
 import { isLinkToken, providersIn, see, type Seen, showLink } from './show-payment.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** After this a worker asks the provider for the outcome. Longer than any request lasts. */
 const ASK_AGAIN_MS = 120_000
@@ -78,15 +79,11 @@ async function begin(
   // The subscription belongs to the signed-in user who ordered it.
   const email = charge.subscriptionId === null ? given : null
   const now = needs.clock.now()
-  const claimed = await needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      if (!(await roomInBooks(tx, tenantId, currency, rail, amountMinor))) return 'full'
-      const dueAt = new Date(now.getTime() + ASK_AGAIN_MS)
-      return beginPaying(tx, { tenantId, id: session.id, rail, customerEmail: email, now, dueAt })
-    },
-    { signal: context.signal },
-  )
+  const claimed = await inTenant(needs.database, tenantId, context, async (tx) => {
+    if (!(await roomInBooks(tx, tenantId, currency, rail, amountMinor))) return 'full'
+    const dueAt = new Date(now.getTime() + ASK_AGAIN_MS)
+    return beginPaying(tx, { tenantId, id: session.id, rail, customerEmail: email, now, dueAt })
+  })
   if (claimed === 'full') {
     context.log.error({ tenantId, rail, currency }, 'the ledger of a payment provider is full')
     return 'full'

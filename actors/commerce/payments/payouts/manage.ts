@@ -16,6 +16,7 @@ import type { Created, Invalid } from '../protocol.js'
 import { SANDBOX_PROVIDER } from '../sandbox-provider.js'
 import type { CreatePayout, Payout, PayoutsProtocol } from './protocol.js'
 import { disputeOf, payoutOf, statementOf } from './read.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 type Handling<K extends keyof PayoutsProtocol> = Handler<CommerceNeeds, PayoutsProtocol, K>
 
@@ -23,20 +24,16 @@ export const closeDispute: Handling<'closeDispute'> = async (needs, message, con
   const { tenantId } = message.caller.principal
   const { signal, requestId } = context
   if (!isUuid(message.id)) return { tag: 'unknown' }
-  return needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const found = await disputeRows.find(tx, tenantId, message.id)
-      if (found === undefined) return { tag: 'unknown' }
-      const charge = await findCharge(tx, tenantId, found.chargeId)
-      if (charge?.rail !== SANDBOX_PROVIDER) return { tag: 'not_sandbox' }
-      const transition = await endDispute(tx, needs, { ...message, tenantId }, requestId)
-      if (transition?.changed !== true) return { tag: 'closed' }
-      appendEvents(tx, transition.events)
-      return { tag: 'changed', row: disputeOf(transition.row) }
-    },
-    { signal },
-  )
+  return inTenant(needs.database, tenantId, { signal }, async (tx) => {
+    const found = await disputeRows.find(tx, tenantId, message.id)
+    if (found === undefined) return { tag: 'unknown' }
+    const charge = await findCharge(tx, tenantId, found.chargeId)
+    if (charge?.rail !== SANDBOX_PROVIDER) return { tag: 'not_sandbox' }
+    const transition = await endDispute(tx, needs, { ...message, tenantId }, requestId)
+    if (transition?.changed !== true) return { tag: 'closed' }
+    appendEvents(tx, transition.events)
+    return { tag: 'changed', row: disputeOf(transition.row) }
+  })
 }
 
 export const createPayout: Handling<'createPayout'> = async (needs, message, context) =>

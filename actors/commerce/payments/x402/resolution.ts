@@ -32,6 +32,7 @@ import type {
   X402Payment,
   X402Protocol,
 } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 /** Longer than a check of the chain takes. */
@@ -74,12 +75,10 @@ type Handling<K extends keyof X402Protocol> = Handler<X402Needs, X402Protocol, K
 export const listX402Payments: Handling<'listX402Payments'> = async (
   { database },
   { tenantId, limit, after, state },
-  { signal },
+  context,
 ) => {
-  const rows = await database.tenant(
-    tenantId,
-    (tx) => listX402PaymentRows(tx, tenantId, state, limit + 1, after),
-    { signal },
+  const rows = await inTenant(database, tenantId, context, (tx) =>
+    listX402PaymentRows(tx, tenantId, state, limit + 1, after),
   )
   return listedOf(rows, limit, paymentOf)
 }
@@ -125,14 +124,10 @@ async function take(
 ) {
   const endMs = clock.monotonicMs() + PATIENCE_MS
   for (;;) {
-    const [mine, row] = await database.tenant(
-      tenantId,
-      async (tx) => [
-        await takeX402Payment(tx, tenantId, id, lease, LEASE_SECS),
-        await readX402Payment(tx, tenantId, id),
-      ],
-      { signal },
-    )
+    const [mine, row] = await inTenant(database, tenantId, { signal }, async (tx) => [
+      await takeX402Payment(tx, tenantId, id, lease, LEASE_SECS),
+      await readX402Payment(tx, tenantId, id),
+    ])
     const isHeld = row?.state === 'settling' || row?.state === 'unknown'
     if (mine !== undefined || !isHeld || clock.monotonicMs() >= endMs) return { mine, row }
     await sleep(POLL_MS)

@@ -18,6 +18,7 @@ import { GROUP_RESOURCE } from '../schema.js'
 import { presentedGroup } from './group.js'
 import type { Handling, ScimGroupsNeeds } from './needs.js'
 import type { OneGroup } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** Members that are read to answer a filter on members. */
 const SEARCHED_MEMBERS_MAX = 20_000
@@ -65,19 +66,15 @@ export const listScimGroups: Handling<'listScimGroups'> = (needs, message, conte
     const project = projection(message, GROUP_RESOURCE)
     const { offset, limit } = pageOf(message, needs.maxResults)
     const filter = text === null || text.trim() === '' ? null : parseFilter(text)
-    return needs.database.tenant(
-      tenantId,
-      async (tx) => {
-        const all = await listRows(tx, tenantId)
-        const shownOf = (rows: readonly ScimGroupRow[], most?: number) =>
-          shownRows(needs, tx, tenantId, rows, most)
-        const hits = filter === null ? all : await filtered(all, filter, shownOf)
-        const shown = await shownOf(hits.slice(offset, offset + limit))
-        const resources = shown.map(project)
-        return { tag: 'listed', total: hits.length, startIndex: offset + 1, resources } as const
-      },
-      context,
-    )
+    return inTenant(needs.database, tenantId, context, async (tx) => {
+      const all = await listRows(tx, tenantId)
+      const shownOf = (rows: readonly ScimGroupRow[], most?: number) =>
+        shownRows(needs, tx, tenantId, rows, most)
+      const hits = filter === null ? all : await filtered(all, filter, shownOf)
+      const shown = await shownOf(hits.slice(offset, offset + limit))
+      const resources = shown.map(project)
+      return { tag: 'listed', total: hits.length, startIndex: offset + 1, resources } as const
+    })
   })
 
 /** @throws {ScimFault} `tooMany` for `most` members and more. */

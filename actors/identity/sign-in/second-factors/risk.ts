@@ -23,6 +23,7 @@ import { codeSha256, sha256 } from '../../../domain/secret-hashes.js'
 import type { MailQuota } from '../limits/mail-quota.js'
 import type { Visitor } from '../protocol.js'
 import { type AdaptiveMfaSettings, KNOWN_DAYS } from './settings.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const PURPOSE = 'risk'
 const CODE = 'svc-risk-code-v1'
@@ -133,25 +134,21 @@ export function adaptiveMfa(needs: AdaptiveMfaNeeds, mailQuota: MailQuota): Adap
         header: { tenant: name, color, locale, uiLocales, languages },
         expiresAt,
       })
-      await database.tenant(
-        tenantId,
-        async (tx) => {
-          await insertCodeTicket(tx, {
-            tenantId,
-            id: random.uuid(),
-            purpose: PURPOSE,
-            accountId,
-            target: email.toLowerCase(),
-            codeSha256: codeSha256(CODE, token, code),
-            placeSha256: sha256(token),
-            attempts: settings.code_max_attempts,
-            createdAt: now,
-            expiresAt,
-          })
-          await mail.queue(tx, sealed)
-        },
-        context,
-      )
+      await inTenant(database, tenantId, context, async (tx) => {
+        await insertCodeTicket(tx, {
+          tenantId,
+          id: random.uuid(),
+          purpose: PURPOSE,
+          accountId,
+          target: email.toLowerCase(),
+          codeSha256: codeSha256(CODE, token, code),
+          placeSha256: sha256(token),
+          attempts: settings.code_max_attempts,
+          createdAt: now,
+          expiresAt,
+        })
+        await mail.queue(tx, sealed)
+      })
       return { tag: 'sent' }
     },
 

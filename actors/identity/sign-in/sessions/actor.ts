@@ -33,6 +33,7 @@ import {
   type SessionSeen,
 } from './protocol.js'
 import { highestRole } from '../../../domain/scopes.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** Resolution of `last_seen_at`: a page view causes a write at most this often. */
 const SEEN_EVERY_MS = 60_000
@@ -121,14 +122,10 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
       async end({ session, reason }, { signal, requestId }) {
         const now = clock.now()
         const { tenantId, id } = session
-        return database.tenant(
-          tenantId,
-          async (tx) => {
-            const ended = await logOut(tx, tenantId, id, reason, now, requestId)
-            return { tag: ended ? 'ended' : 'not_open' }
-          },
-          { signal },
-        )
+        return inTenant(database, tenantId, { signal }, async (tx) => {
+          const ended = await logOut(tx, tenantId, id, reason, now, requestId)
+          return { tag: ended ? 'ended' : 'not_open' }
+        })
       },
 
       async list({ tenantId, accountId }, { signal }) {

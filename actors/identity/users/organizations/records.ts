@@ -85,10 +85,10 @@ export const updateOrganization: Handling<'updateOrganization'> = (needs, messag
   })
 
 export const readTenant: Handling<'readTenant'> = (needs, message, context) =>
-  inTenant<never>(needs, message, context, async (_tx, tenant) => tenant)
+  ofTenant<never>(needs, message, context, async (_tx, tenant) => tenant)
 
 export const updateTenant: Handling<'updateTenant'> = async (needs, message, context) => {
-  const outcome = await inTenant<NameRefused>(needs, message, context, async (tx, before) => {
+  const outcome = await ofTenant<NameRefused>(needs, message, context, async (tx, before) => {
     const change = changeOf(message, before)
     if ('tag' in change) return change
     const now = needs.clock.now()
@@ -106,7 +106,7 @@ export const updateTenant: Handling<'updateTenant'> = async (needs, message, con
 }
 
 /** The tenant as members of its organization see it. */
-async function inTenant<R extends NameRefused>(
+async function ofTenant<R extends NameRefused>(
   needs: OrganizationsTools,
   { caller, tenantId }: OfTenant,
   context: MessageContext,

@@ -24,6 +24,7 @@ import type {
   SocialSignIn,
   TenantSettingsRecord,
 } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const CLIENT_ID_METADATA: ClientIdMetadataPolicy = {
   enabled: true,
@@ -67,41 +68,37 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
       }
       const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = change
       const now = clock.now()
-      const updated = await database.tenant(
-        tenantId,
-        async (tx) => {
-          let { branding } = change
-          const asked = branding?.name
-          if (asked !== undefined) {
-            const before = await findTenantWithSettings(tx, tenantId)
-            const name = changedName(asked, before && settingsOf(before).branding.name)
-            if (name === null) return refusedName('/branding/name')
-            branding = { ...branding, name }
-          }
-          const settings = storedSettings({ ...change, branding })
-          const rows = await updateTenantSettings(
-            tx,
+      const updated = await inTenant(database, tenantId, { signal }, async (tx) => {
+        let { branding } = change
+        const asked = branding?.name
+        if (asked !== undefined) {
+          const before = await findTenantWithSettings(tx, tenantId)
+          const name = changedName(asked, before && settingsOf(before).branding.name)
+          if (name === null) return refusedName('/branding/name')
+          branding = { ...branding, name }
+        }
+        const settings = storedSettings({ ...change, branding })
+        const rows = await updateTenantSettings(
+          tx,
+          tenantId,
+          { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings },
+          now,
+        )
+        if (rows === undefined) return undefined
+        const after = settingsOf(rows.after)
+        appendAudit(tx, [
+          audited(caller, {
+            id: random.uuid(),
             tenantId,
-            { admitAgents, directAgentRegistration, credentialIssuerEnabled, settings },
-            now,
-          )
-          if (rows === undefined) return undefined
-          const after = settingsOf(rows.after)
-          appendAudit(tx, [
-            audited(caller, {
-              id: random.uuid(),
-              tenantId,
-              type: 'tenant.settings.changed',
-              occurredAt: now,
-              resource: { type: 'tenant', id: tenantId },
-              requestId,
-              data: { before: wire(settingsOf(rows.before)), after: wire(after) },
-            }),
-          ])
-          return { tag: 'found', settings: after } as const
-        },
-        { signal },
-      )
+            type: 'tenant.settings.changed',
+            occurredAt: now,
+            resource: { type: 'tenant', id: tenantId },
+            requestId,
+            data: { before: wire(settingsOf(rows.before)), after: wire(after) },
+          }),
+        ])
+        return { tag: 'found', settings: after } as const
+      })
       if (updated?.tag === 'found') changed(tenantId)
       return updated ?? NO_ENVIRONMENT
     },

@@ -13,6 +13,7 @@ import { sha256 } from '../../../domain/secret-hashes.js'
 import { resourceScopesFor } from '../registered/resource-scopes.js'
 import { knownScopesWithin } from '../registered/rules.js'
 import type { CreateToken, ScopesRefused, TokenCreated } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export const TOKEN_BYTES = 32
 
@@ -35,46 +36,43 @@ export async function createRegistrationToken(
   const token = random.token(TOKEN_BYTES)
   const id = random.uuid()
   const expiresAt = new Date(now.getTime() + expiresInSecs * 1000)
-  return database.tenant(
-    tenantId,
-    (tx) =>
-      idempotently(
-        tx,
-        idempotency,
-        async () => {
-          await insertRegistrationToken(tx, {
+  return inTenant(database, tenantId, context, (tx) =>
+    idempotently(
+      tx,
+      idempotency,
+      async () => {
+        await insertRegistrationToken(tx, {
+          tenantId,
+          id,
+          tokenSha256: sha256(token),
+          bounds: { held: scopes ?? [], chosen: scopes },
+          maker: { type: subjectType, id: subject },
+          maxUses,
+          createdAt: now,
+          expiresAt,
+        })
+        appendAudit(tx, [
+          {
+            ...doneBy({ principal, address }),
+            id: random.uuid(),
             tenantId,
-            id,
-            tokenSha256: sha256(token),
-            bounds: { held: scopes ?? [], chosen: scopes },
-            maker: { type: subjectType, id: subject },
-            maxUses,
-            createdAt: now,
-            expiresAt,
-          })
-          appendAudit(tx, [
-            {
-              ...doneBy({ principal, address }),
-              id: random.uuid(),
-              tenantId,
-              type: 'admin.registration_token.created',
-              occurredAt: now,
-              grantId: null,
-              resource: { type: 'registration_token', id },
-              outcome: 'success',
-              requestId: context.requestId ?? null,
-              data: {
-                max_uses: maxUses,
-                expires_at: expiresAt.toISOString(),
-                ...(scopes === null ? {} : { scopes }),
-              },
+            type: 'admin.registration_token.created',
+            occurredAt: now,
+            grantId: null,
+            resource: { type: 'registration_token', id },
+            outcome: 'success',
+            requestId: context.requestId ?? null,
+            data: {
+              max_uses: maxUses,
+              expires_at: expiresAt.toISOString(),
+              ...(scopes === null ? {} : { scopes }),
             },
-          ])
-          return { tag: 'created', id, token, expiresAt, maxUses, scopes, replayed: false } as const
-        },
-        (created) => ({ ...created, token: null }),
-      ),
-    { signal: context.signal },
+          },
+        ])
+        return { tag: 'created', id, token, expiresAt, maxUses, scopes, replayed: false } as const
+      },
+      (created) => ({ ...created, token: null }),
+    ),
   )
 }
 

@@ -20,6 +20,7 @@ import { refused } from './metadata.js'
 import type { MetadataRefused, Registration } from './protocol.js'
 import { auditOf, type Handling, registrationOf, type RegistrationNeeds } from './register.js'
 import { validateMetadata } from './validate-metadata.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const DELETED = denied('the client was deleted')
 
@@ -31,10 +32,8 @@ export const readRegistration: Handling<'readRegistration'> = async (
   const found = await authorizeManagement(needs, clientId, authorization, context)
   if (found.tag !== 'managed') return found
   const { tenantId, tenantSlug, handedOn } = found.row
-  const row = await needs.database.tenant(
-    tenantId,
-    (tx) => findApplication(tx, tenantId, clientId),
-    { signal: context.signal },
+  const row = await inTenant(needs.database, tenantId, context, (tx) =>
+    findApplication(tx, tenantId, clientId),
   )
   return row === undefined
     ? DELETED
@@ -105,17 +104,13 @@ export const deleteRegistration: Handling<'deleteRegistration'> = async (
   const found = await authorizeManagement(needs, clientId, authorization, context)
   if (found.tag !== 'managed') return found
   const { tenantId } = found.row
-  const removed = await needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      if (!(await deleteApplicationRow(tx, tenantId, clientId))) return false
-      const from = { address, tokenId: null }
-      const type = 'admin.application.deleted'
-      appendAudit(tx, [auditOf(needs, type, tenantId, clientId, from, context)])
-      return true
-    },
-    { signal: context.signal },
-  )
+  const removed = await inTenant(needs.database, tenantId, context, async (tx) => {
+    if (!(await deleteApplicationRow(tx, tenantId, clientId))) return false
+    const from = { address, tokenId: null }
+    const type = 'admin.application.deleted'
+    appendAudit(tx, [auditOf(needs, type, tenantId, clientId, from, context)])
+    return true
+  })
   forget(needs, clientId)
   return removed ? { tag: 'removed' } : DELETED
 }

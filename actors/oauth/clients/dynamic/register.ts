@@ -20,6 +20,7 @@ import { type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
 import { metadataOf, refused } from './metadata.js'
 import type { ClientMetadata, ClientRegistrationProtocol, Registration } from './protocol.js'
 import { validateMetadata, type ValidateMetadataNeeds } from './validate-metadata.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export type RegistrationNeeds = AdmissionNeeds &
   InitialTokenNeeds &
@@ -53,31 +54,27 @@ export const registerClient: Handling<'registerClient'> = async (
   const token = random.token(TOKEN_BYTES)
   const now = clock.now()
   try {
-    const row = await database.tenant(
-      tenantId,
-      async (tx) => {
-        if (tokenId !== null && !(await useRegistrationToken(tx, tenantId, tokenId, now)))
-          throw new TokenSpent()
-        const row = await insertApplication(tx, {
-          ...kind,
-          id: random.uuid(),
-          tenantId,
-          name: draft.name,
-          redirectUris: [...draft.redirectUris],
-          createdAt: now,
-          secretSha256: secret?.sha256 ?? null,
-          ...optionalMembers(draft),
-        })
-        const { id: applicationId } = row
-        const kept = { handedOn, tokenSha256: sha256(token), bounds }
-        await writeRegistration(tx, { tenantId, applicationId, ...kept })
-        const from = { address, tokenId }
-        const type = 'admin.application.registered'
-        appendAudit(tx, [auditOf(needs, type, tenantId, applicationId, from, context)])
-        return row
-      },
-      { signal: context.signal },
-    )
+    const row = await inTenant(database, tenantId, context, async (tx) => {
+      if (tokenId !== null && !(await useRegistrationToken(tx, tenantId, tokenId, now)))
+        throw new TokenSpent()
+      const row = await insertApplication(tx, {
+        ...kind,
+        id: random.uuid(),
+        tenantId,
+        name: draft.name,
+        redirectUris: [...draft.redirectUris],
+        createdAt: now,
+        secretSha256: secret?.sha256 ?? null,
+        ...optionalMembers(draft),
+      })
+      const { id: applicationId } = row
+      const kept = { handedOn, tokenSha256: sha256(token), bounds }
+      await writeRegistration(tx, { tenantId, applicationId, ...kept })
+      const from = { address, tokenId }
+      const type = 'admin.application.registered'
+      appendAudit(tx, [auditOf(needs, type, tenantId, applicationId, from, context)])
+      return row
+    })
     const clientSecret = secret?.secret ?? null
     const registration = registrationOf(row, handedOn, tenantSlug, clientSecret, token)
     return { tag: 'registered', registration }

@@ -31,6 +31,7 @@ import { resourceScopesFor } from './resource-scopes.js'
 import { needsSecret, optionalMembers, stated } from './rows.js'
 import { powersBeyond } from '../../../domain/scopes.js'
 import { clientKind, draftFault } from './rules.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export const createApplication: Handling<'createApplication'> = async (needs, message, context) => {
   const { caller, draft } = message
@@ -78,10 +79,8 @@ async function refusalOf(
   const { audience } = draft
   if (audience === undefined) return null
   if (applicationId !== null && isUuid(applicationId)) {
-    const before = await database.tenant(
-      tenantId,
-      (tx) => findApplication(tx, tenantId, applicationId),
-      { signal },
+    const before = await inTenant(database, tenantId, { signal }, (tx) =>
+      findApplication(tx, tenantId, applicationId),
     )
     if (before?.audience === audience) return null
   }

@@ -22,6 +22,7 @@ import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { type AccessPoliciesProtocol, accessPolicies, type PolicyRefused } from './protocol.js'
 import { denials } from '../../../domain/oauth/access-policies.js'
 import type { AccessControlSettings } from './settings.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 type AccessPoliciesActorNeeds = {
   readonly database: Database
@@ -50,12 +51,10 @@ export const accessPoliciesActor = defineActor<AccessPoliciesProtocol, AccessPol
       changed: (_id, tenantId) => needs.tokens.send('invalidate', { ids: [tenantId] }),
     }),
 
-    async evaluateAccessPolicies({ caller, ...question }, { signal }) {
+    async evaluateAccessPolicies({ caller, ...question }, context) {
       const { tenantId } = caller.principal
-      const policies = await needs.database.tenant(
-        tenantId,
-        (tx) => accessPoliciesInForce(tx, tenantId),
-        { signal },
+      const policies = await inTenant(needs.database, tenantId, context, (tx) =>
+        accessPoliciesInForce(tx, tenantId),
       )
       const denied = denials(policies, question).map(({ policy: { id, name }, reason }) => ({
         policyId: id,

@@ -24,6 +24,7 @@ import type {
 import { type ApiKeysNeeds, type Handling, recordOf, UNKNOWN } from './read.js'
 import { newApiKey } from '../../../domain/oauth/api-key.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const NOT_A_TENANT_TOKEN = { tag: 'not_a_tenant_token' } as const
 
@@ -41,34 +42,30 @@ export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, con
   const { caller, keyId, overlapSecs, expiresInSecs } = message
   const { tenantId } = caller.principal
   if (!isUuid(keyId)) return UNKNOWN
-  const outcome = await database.tenant(
-    tenantId,
-    async (tx) => {
-      const parent = await keyOfCaller(tx, caller)
-      const before = await findApiKey(tx, tenantId, keyId)
-      if (before === undefined) return UNKNOWN
-      if (parent === undefined) return NOT_A_TENANT_TOKEN
-      // The new secret is shown to the caller, who must not gain anything by it.
-      const isOwn = parent === null || keyId === parent.id || before.parentId === parent.id
-      if (!isOwn) return { tag: 'not_own_key' as const }
-      const fault = scopeFault(caller, before.scopes)
-      if (fault !== undefined) return fault
-      const most = parent === null ? settings.max_lifetime_secs : 0
-      if ((expiresInSecs ?? 0) > most) return { tag: 'lifetime_too_long' as const, mostSecs: most }
-      const now = clock.now()
-      const secret = newApiKey(random)
-      const row = await rotateApiKeySecret(tx, tenantId, keyId, {
-        tokenSha256: sha256(secret),
-        previousExpiresAt: new Date(now.getTime() + overlapSecs * 1000),
-        expiresAt: new Date(now.getTime() + (expiresInSecs ?? 0) * 1000),
-        now,
-      })
-      if (row === undefined) return UNKNOWN
-      append(needs, tx, caller, 'api_key.rotated', row, context)
-      return { tag: 'rotated' as const, key: recordOf(row, now), secret }
-    },
-    { signal: context.signal },
-  )
+  const outcome = await inTenant(database, tenantId, context, async (tx) => {
+    const parent = await keyOfCaller(tx, caller)
+    const before = await findApiKey(tx, tenantId, keyId)
+    if (before === undefined) return UNKNOWN
+    if (parent === undefined) return NOT_A_TENANT_TOKEN
+    // The new secret is shown to the caller, who must not gain anything by it.
+    const isOwn = parent === null || keyId === parent.id || before.parentId === parent.id
+    if (!isOwn) return { tag: 'not_own_key' as const }
+    const fault = scopeFault(caller, before.scopes)
+    if (fault !== undefined) return fault
+    const most = parent === null ? settings.max_lifetime_secs : 0
+    if ((expiresInSecs ?? 0) > most) return { tag: 'lifetime_too_long' as const, mostSecs: most }
+    const now = clock.now()
+    const secret = newApiKey(random)
+    const row = await rotateApiKeySecret(tx, tenantId, keyId, {
+      tokenSha256: sha256(secret),
+      previousExpiresAt: new Date(now.getTime() + overlapSecs * 1000),
+      expiresAt: new Date(now.getTime() + (expiresInSecs ?? 0) * 1000),
+      now,
+    })
+    if (row === undefined) return UNKNOWN
+    append(needs, tx, caller, 'api_key.rotated', row, context)
+    return { tag: 'rotated' as const, key: recordOf(row, now), secret }
+  })
   if (outcome.tag === 'rotated') tokens.send('invalidate', { ids: [keyId] })
   return outcome
 }
@@ -76,15 +73,11 @@ export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, con
 export const deleteApiKey: Handling<'deleteApiKey'> = async (needs, { caller, keyId }, context) => {
   const { tenantId } = caller.principal
   if (!isUuid(keyId)) return UNKNOWN
-  const isRemoved = await needs.database.tenant(
-    tenantId,
-    async (tx) => {
-      const row = await deleteApiKeyRow(tx, tenantId, keyId)
-      if (row !== undefined) append(needs, tx, caller, 'api_key.revoked', row, context)
-      return row !== undefined
-    },
-    { signal: context.signal },
-  )
+  const isRemoved = await inTenant(needs.database, tenantId, context, async (tx) => {
+    const row = await deleteApiKeyRow(tx, tenantId, keyId)
+    if (row !== undefined) append(needs, tx, caller, 'api_key.revoked', row, context)
+    return row !== undefined
+  })
   if (!isRemoved) return UNKNOWN
   // The keys that it made are announced by the trigger of 0086_api_keys.
   needs.tokens.send('invalidate', { ids: [keyId] })

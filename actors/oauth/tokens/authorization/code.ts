@@ -15,6 +15,7 @@ import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { scopesAt } from './resource-consent.js'
 import { codeLocation } from './locations.js'
 import type { Answered, Refused } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const CODE_BYTES = 32
 
@@ -45,10 +46,8 @@ export async function issueCode(
   const { client, request } = pending
   const code = needs.random.token(CODE_BYTES)
   try {
-    await needs.database.tenant(
-      client.tenantId,
-      (tx) => write(needs, tx, pending, granting, code),
-      { signal: context.signal },
+    await inTenant(needs.database, client.tenantId, context, (tx) =>
+      write(needs, tx, pending, granting, code),
     )
   } catch (error) {
     if (!(error instanceof RequestConsumed)) throw error

@@ -26,6 +26,7 @@ import { demandedPerson } from './interaction.js'
 import { targetOf, UNKNOWN_AUDIENCE } from './target.js'
 import { validateRequest } from './validate-request.js'
 import { type Pushed, type PushRefused, REQUEST_URI_PREFIX } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** 43 characters in base64url. */
 const HANDLE_BYTES = 32
@@ -117,20 +118,17 @@ async function pushFor(
     )
   const requestUri = REQUEST_URI_PREFIX + random.token(HANDLE_BYTES)
   const now = clock.now()
-  await database.tenant(
-    client.tenantId,
-    (tx) =>
-      insertAuthorizationRequest(tx, {
-        tenantId: client.tenantId,
-        id: random.uuid(),
-        handleSha256: sha256(requestUri),
-        clientId: client.id,
-        pushedId: null,
-        request: { ...request, jkt: request.jkt ?? identified.jkt },
-        createdAt: now,
-        expiresAt: new Date(now.getTime() + oidc.par_ttl_secs * 1000),
-      }),
-    { signal: context.signal },
+  await inTenant(database, client.tenantId, context, (tx) =>
+    insertAuthorizationRequest(tx, {
+      tenantId: client.tenantId,
+      id: random.uuid(),
+      handleSha256: sha256(requestUri),
+      clientId: client.id,
+      pushedId: null,
+      request: { ...request, jkt: request.jkt ?? identified.jkt },
+      createdAt: now,
+      expiresAt: new Date(now.getTime() + oidc.par_ttl_secs * 1000),
+    }),
   )
   return { tag: 'pushed', requestUri, expiresInSecs: oidc.par_ttl_secs }
 }

@@ -19,6 +19,7 @@ import type {
   ResumeAuthorization,
 } from './protocol.js'
 import { isRegistered } from './validate-request.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** 32 bytes in base64url. A request_uri never matches. */
 const HANDLE = /^[A-Za-z0-9_-]{43}$/
@@ -54,14 +55,12 @@ const OVER: Refused = {
 async function isSameDocument(
   needs: AuthorizationNeeds,
   { tenantId, clientId, request }: PendingRow,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<boolean> {
   const { documentSha256 } = request
   if (documentSha256 === undefined) return true
-  const facts = await needs.database.tenant(
-    tenantId,
-    (tx) => findObservedFacts(tx, tenantId, clientId),
-    { signal },
+  const facts = await inTenant(needs.database, tenantId, context, (tx) =>
+    findObservedFacts(tx, tenantId, clientId),
   )
   return facts?.documentSha256 === documentSha256
 }

@@ -20,6 +20,7 @@ import type { DecisionNeeds } from './decision.js'
 import { type HintNeeds, subjectOf } from './hints.js'
 import type { BackchannelMetrics } from './metrics.js'
 import { CIBA_GRANT, type CibaRefused, type CibaStarted } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const AUTH_REQ_ID_BYTES = 32
 
@@ -66,29 +67,26 @@ async function startFor(
   const { expiresInSecs } = read
   const authReqId = random.token(AUTH_REQ_ID_BYTES)
   const now = clock.now()
-  await database.tenant(
-    client.tenantId,
-    (tx) =>
-      insertBackchannelRequest(tx, {
-        tenantId: client.tenantId,
-        id: random.uuid(),
-        kind: 'ciba',
-        codeSha256: sha256(authReqId),
-        userCode: null,
-        clientId: client.id,
-        scopes,
-        audience,
-        resourceIds,
-        levelAsked: read.level,
-        bindingMessage: read.bindingMessage,
-        // The address of the application's server means nothing to the user.
-        askedFrom: null,
-        intervalSecs,
-        subject: found.sub,
-        createdAt: now,
-        expiresAt: new Date(now.getTime() + expiresInSecs * 1000),
-      }),
-    { signal: context.signal },
+  await inTenant(database, client.tenantId, context, (tx) =>
+    insertBackchannelRequest(tx, {
+      tenantId: client.tenantId,
+      id: random.uuid(),
+      kind: 'ciba',
+      codeSha256: sha256(authReqId),
+      userCode: null,
+      clientId: client.id,
+      scopes,
+      audience,
+      resourceIds,
+      levelAsked: read.level,
+      bindingMessage: read.bindingMessage,
+      // The address of the application's server means nothing to the user.
+      askedFrom: null,
+      intervalSecs,
+      subject: found.sub,
+      createdAt: now,
+      expiresAt: new Date(now.getTime() + expiresInSecs * 1000),
+    }),
   )
   metrics.count('ciba', 'started')
   return { tag: 'started', authReqId, expiresInSecs, intervalSecs }

@@ -19,6 +19,7 @@ import { isUuid } from '../../../domain/ids.js'
 import { type OrganizationRole, SCOPES, sessionScopes } from '../../../domain/scopes.js'
 import { activeClient } from '../clients/active-client.js'
 import { tokenAudience } from '../issue/audience.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const OURS = new Set<string>(SCOPES)
 
@@ -87,10 +88,8 @@ export async function decidedBefore(
 ): Promise<{ readonly approved: boolean; readonly client: AuthorizingClientRow } | null> {
   if (!isUuid(id)) return null
   const since = new Date(clock.now().getTime() - REPEATED_MS)
-  const row = await database.tenant(
-    tenantId,
-    (tx) => findDecision(tx, { tenantId, id, sessionId, since }),
-    { signal: context.signal },
+  const row = await inTenant(database, tenantId, context, (tx) =>
+    findDecision(tx, { tenantId, id, sessionId, since }),
   )
   const client = row === undefined ? null : await activeClient(database, row.clientId, context)
   return client === null ? null : { approved: row?.status !== 'denied', client }
@@ -106,54 +105,50 @@ export async function decide(
   const { sub: subject, organizationId, level, amr, authTime } = decider
   const now = clock.now()
   const key = { tenantId, id, sessionId: decider.id, now }
-  return database.tenant(
-    tenantId,
-    async (tx) => {
-      // The decision is based on the session, so the session must still be open.
-      if (!(await holdOpenSession(tx, tenantId, decider.id))) return false
-      const done =
-        scopes === null
-          ? await denyBackchannelRequest(tx, key)
-          : await approveBackchannelRequest(tx, {
-              ...key,
-              scopes,
-              audience:
-                request.resourceIds === null
-                  ? tokenAudience(request.audience, { own: client.audience, issuer, scopes })
-                  : request.audience,
-              subject,
-              organizationId,
-              level,
-              amr,
-              authTime,
-            })
-      if (!done) return false
-      // The consent appears on the account page, where withdrawing it revokes the tokens.
-      const consent = { tenantId, subject, clientId: client.id }
-      if (scopes !== null && request.resourceIds === null)
-        await rememberConsent(tx, consent, scopes, now)
-      for (const resourceId of scopes === null ? [] : (request.resourceIds ?? []))
-        await rememberResourceConsent(tx, consent, resourceId, scopes ?? [], now)
-      appendAudit(tx, [
-        {
-          id: random.uuid(),
-          tenantId,
-          type: AUDITED[kind][scopes === null ? 'denied' : 'approved'],
-          occurredAt: now,
-          subject: { sub: subject, subject_type: 'human' },
-          actors: [],
-          clientId: client.id,
-          delegationId: null,
-          grantId: id,
-          resource: { type: 'backchannel_request', id },
-          outcome: scopes === null ? 'denied' : 'success',
-          requestId: context.requestId ?? null,
-          ip: address,
-          data: { client_id: client.id, scope: (scopes ?? request.scopes).join(' ') },
-        },
-      ])
-      return true
-    },
-    { signal: context.signal },
-  )
+  return inTenant(database, tenantId, context, async (tx) => {
+    // The decision is based on the session, so the session must still be open.
+    if (!(await holdOpenSession(tx, tenantId, decider.id))) return false
+    const done =
+      scopes === null
+        ? await denyBackchannelRequest(tx, key)
+        : await approveBackchannelRequest(tx, {
+            ...key,
+            scopes,
+            audience:
+              request.resourceIds === null
+                ? tokenAudience(request.audience, { own: client.audience, issuer, scopes })
+                : request.audience,
+            subject,
+            organizationId,
+            level,
+            amr,
+            authTime,
+          })
+    if (!done) return false
+    // The consent appears on the account page, where withdrawing it revokes the tokens.
+    const consent = { tenantId, subject, clientId: client.id }
+    if (scopes !== null && request.resourceIds === null)
+      await rememberConsent(tx, consent, scopes, now)
+    for (const resourceId of scopes === null ? [] : (request.resourceIds ?? []))
+      await rememberResourceConsent(tx, consent, resourceId, scopes ?? [], now)
+    appendAudit(tx, [
+      {
+        id: random.uuid(),
+        tenantId,
+        type: AUDITED[kind][scopes === null ? 'denied' : 'approved'],
+        occurredAt: now,
+        subject: { sub: subject, subject_type: 'human' },
+        actors: [],
+        clientId: client.id,
+        delegationId: null,
+        grantId: id,
+        resource: { type: 'backchannel_request', id },
+        outcome: scopes === null ? 'denied' : 'success',
+        requestId: context.requestId ?? null,
+        ip: address,
+        data: { client_id: client.id, scope: (scopes ?? request.scopes).join(' ') },
+      },
+    ])
+    return true
+  })
 }

@@ -36,6 +36,7 @@ import {
   type DeviceStarted,
   type ShowDevice,
 } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const DEVICE_CODE_BYTES = 32
 /** With a million pending codes, one try in 25,000 collides. */
@@ -91,10 +92,8 @@ async function startFor(
   } as const
   for (let tries = 0; tries < USER_CODE_TRIES; tries += 1) {
     const userCode = newUserCode((count) => random.bytes(count))
-    const inserted = await database.tenant(
-      client.tenantId,
-      (tx) => insertBackchannelRequest(tx, { ...row, userCode }),
-      { signal: context.signal },
+    const inserted = await inTenant(database, client.tenantId, context, (tx) =>
+      insertBackchannelRequest(tx, { ...row, userCode }),
     )
     if (!inserted) continue
     metrics.count('device', 'started')

@@ -39,6 +39,7 @@ import type {
   InboxSeen,
   StepUpNeeded,
 } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** Longest list: a user never has so many genuine requests. */
 const SHOWN_MAX = 50
@@ -74,10 +75,8 @@ async function listOf(
   context: MessageContext,
 ): Promise<readonly InboxEntry[]> {
   const { tenantId, sub: subject } = who
-  const rows = await database.tenant(
-    tenantId,
-    (tx) => listInbox(tx, { tenantId, subject, now: clock.now() }, SHOWN_MAX),
-    { signal: context.signal },
+  const rows = await inTenant(database, tenantId, context, (tx) =>
+    listInbox(tx, { tenantId, subject, now: clock.now() }, SHOWN_MAX),
   )
   return rows.map((row) => entryOf(row, who))
 }
@@ -126,10 +125,8 @@ async function decideInInbox(
   const who = await deciderOf(needs, person, context)
   if (who === null || !isUuid(requestId)) return { tag: 'unknown_request' }
   const { tenantId, sub: subject } = who
-  const request = await database.tenant(
-    tenantId,
-    (tx) => findInInbox(tx, { tenantId, subject, now: clock.now() }, requestId),
-    { signal: context.signal },
+  const request = await inTenant(database, tenantId, context, (tx) =>
+    findInInbox(tx, { tenantId, subject, now: clock.now() }, requestId),
   )
   const client = request && (await activeClient(database, request.clientId, context))
   if (request === undefined || client == null) return { tag: 'unknown_request' }

@@ -25,6 +25,7 @@ import type { TokenMetrics } from '../metrics.js'
 import { type Issued, type OAuthRefused, PRE_AUTHORIZED_CODE } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** Upper limit of the lifetime: a wallet requests its credential immediately. */
 const LIFETIME_SECS_MAX = 300
@@ -129,18 +130,12 @@ async function redeem(
   const lifetimeSecs = Math.min(jwt.access_token_lifetime_human_secs, LIFETIME_SECS_MAX)
   const access = await signer.sign(grant, lifetimeSecs, context)
   const { tokenId, issuedAt: now } = access
-  const redeemed = await database.tenant(
-    tenantId,
-    async (tx) => {
-      const won = await redeemPreAuthorizedCode(tx, { tenantId, id, right: true, tokenId, now })
-      if (won === true)
-        appendEvents(tx, [
-          issuedEvent(random, grant, access, PRE_AUTHORIZED_CODE, context.requestId),
-        ])
-      return won === true
-    },
-    { signal: context.signal },
-  )
+  const redeemed = await inTenant(database, tenantId, context, async (tx) => {
+    const won = await redeemPreAuthorizedCode(tx, { tenantId, id, right: true, tokenId, now })
+    if (won === true)
+      appendEvents(tx, [issuedEvent(random, grant, access, PRE_AUTHORIZED_CODE, context.requestId)])
+    return won === true
+  })
   if (!redeemed)
     return refuse('invalid_grant', 'the pre-authorized_code was used or has expired', 'code_reused')
   metrics.issued(PRE_AUTHORIZED_CODE, 'human')

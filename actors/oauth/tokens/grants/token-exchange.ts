@@ -53,6 +53,7 @@ import type { JwtSettings } from '../settings.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import type { TokenSigner } from '../issue/token-signer.js'
 import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 type ExchangeNeeds = {
   readonly database: Database
@@ -281,12 +282,10 @@ async function delegationOf(
   { tenantId, subject }: ReadToken['principal'],
   agentId: string,
   requested: readonly string[] | null,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<DelegationRow | null> {
-  const rows = await database.tenant(
-    tenantId,
-    (tx) => activeDelegations(tx, tenantId, subject, clock.now()),
-    { signal },
+  const rows = await inTenant(database, tenantId, context, (tx) =>
+    activeDelegations(tx, tenantId, subject, clock.now()),
   )
   const ofAgent = rows.filter((row) => row.agentId === agentId)
   const covering = ofAgent.find(

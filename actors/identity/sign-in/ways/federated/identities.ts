@@ -11,6 +11,7 @@ import type { OwnAccount, SignInFirst } from '../../account/protocol.js'
 import { auditOwn, demanded, SENSITIVE_SECS } from '../../account/own-account.js'
 import type { FederatedLoginHandler, FederatedLoginTools } from './needs.js'
 import { ACCOUNT } from './state.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 /** Returns null when the authentication is fresh enough to add or remove an identity. */
 export function freshSignIn(
@@ -29,10 +30,8 @@ export const identities: FederatedLoginHandler<'identities'> = async (
 ) => {
   const { tenantId, accountId } = session
   const rows = await database.system((tx) => listIdentities(tx, tenantId, accountId), context)
-  const branding = await database.tenant(
-    tenantId,
-    (tx) => findTenantBranding(tx, tenantId),
-    context,
+  const branding = await inTenant(database, tenantId, context, (tx) =>
+    findTenantBranding(tx, tenantId),
   )
   const deployment = socialOf(branding?.tenantSettings ?? {}).enabled
   const upstreams = await providers.offered({ id: tenantId, deployment }, context)

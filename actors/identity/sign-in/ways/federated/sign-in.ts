@@ -34,6 +34,7 @@ import type { Provider } from './providers.js'
 import { addressOf, linkedRecord, completeFederatedLogin } from './complete.js'
 
 import { ACCOUNT, backTo, failed, queryOf, redirect, startHostOf, takeState } from './state.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 /** Allowed clock skew between a provider and us. */
 const SKEW_MS = 30_000
@@ -194,10 +195,8 @@ async function startFlow(
   const hint = loginHint ?? undefined
   const flow = { returnTo: path, reason: { tag: 'account' }, loginHint: hint } as const
   const demand = { level: tools.alwaysTwo ? 2 : 1 } as const
-  return tools.database.tenant(
-    tenantId,
-    (tx) => beginFlow(tx, { tenantId, demand, flow }, tools.random, tools.clock.now()),
-    context,
+  return inTenant(tools.database, tenantId, context, (tx) =>
+    beginFlow(tx, { tenantId, demand, flow }, tools.random, tools.clock.now()),
   )
 }
 

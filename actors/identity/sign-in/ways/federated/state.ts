@@ -23,6 +23,7 @@ import type {
 } from './protocol.js'
 import type { Provider } from './providers.js'
 import { callbackOf, isRelayState } from './callback-relay.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 const SECRET_BYTES = 32
 /** Lifetime of a state: long enough to fetch a phone, short enough that a logged URL is useless. */
@@ -88,21 +89,18 @@ export async function redirect(
   const plaintext = JSON.stringify({ nonce, verifier, flow, host } satisfies SealedState)
   const sealingContext = upstreamSignInContext(stateSha256)
   const sealed = await tools.sealer.seal(tenantId, sealingContext, Buffer.from(plaintext, 'utf8'))
-  await tools.database.tenant(
-    tenantId,
-    (tx) =>
-      insertUpstreamSignIn(tx, {
-        tenantId,
-        stateSha256,
-        browserSha256: sha256(target.browserId),
-        provider: provider.id,
-        linkingSessionId: target.linkingSessionId,
-        sealed,
-        fresh: ask.fresh,
-        createdAt: now,
-        expiresAt: new Date(now.getTime() + STATE_LIFETIME_MS),
-      }),
-    context,
+  await inTenant(tools.database, tenantId, context, (tx) =>
+    insertUpstreamSignIn(tx, {
+      tenantId,
+      stateSha256,
+      browserSha256: sha256(target.browserId),
+      provider: provider.id,
+      linkingSessionId: target.linkingSessionId,
+      sealed,
+      fresh: ask.fresh,
+      createdAt: now,
+      expiresAt: new Date(now.getTime() + STATE_LIFETIME_MS),
+    }),
   )
   return { tag: 'to_upstream', url: authorization.url, name: provider.name, tenant }
 }

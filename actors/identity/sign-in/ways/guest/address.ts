@@ -16,6 +16,7 @@ import { orBusy } from '../../limits/lockout.js'
 import { tenantOfSession } from '../../account/own-account.js'
 import type { GuestHandler, GuestsTools } from './needs.js'
 import type { AddressShown } from './protocol.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 const PURPOSE = 'address_proof'
 const CODE = 'svc-address-code-v1'
@@ -78,14 +79,10 @@ async function sendCode(
     createdAt: now,
     expiresAt,
   } as const
-  await database.tenant(
-    tenantId,
-    async (tx) => {
-      await insertCodeTicket(tx, ticket)
-      await mail.queue(tx, sealed)
-    },
-    context,
-  )
+  await inTenant(database, tenantId, context, async (tx) => {
+    await insertCodeTicket(tx, ticket)
+    await mail.queue(tx, sealed)
+  })
 }
 
 export const proveOwnEmail: GuestHandler<'proveOwnEmail'> = async (

@@ -14,6 +14,7 @@ import { sha256 } from '../../../../domain/secret-hashes.js'
 import { ALGORITHMS, userHandleOf } from './credential.js'
 import { webauthn } from './library.js'
 import type { RelyingParty } from './settings.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 const CHALLENGE_BYTES = 32
 
@@ -58,10 +59,8 @@ export function ceremonies(needs: {
     const bytes = new Uint8Array(random.bytes(CHALLENGE_BYTES))
     const expiresAt = new Date(clock.now().getTime() + timeout)
     const ceremony = ceremonyOf(bound, Buffer.from(bytes).toString('base64url'))
-    await database.tenant(
-      bound.tenantId,
-      (tx) => insertPasskeyCeremony(tx, ceremony, expiresAt),
-      context,
+    await inTenant(database, bound.tenantId, context, (tx) =>
+      insertPasskeyCeremony(tx, ceremony, expiresAt),
     )
     return bytes
   }
@@ -96,10 +95,8 @@ export function ceremonies(needs: {
     },
     spend(bound, text, context) {
       const ceremony = ceremonyOf(bound, text)
-      return database.tenant(
-        bound.tenantId,
-        (tx) => spendPasskeyCeremony(tx, ceremony, clock.now()),
-        context,
+      return inTenant(database, bound.tenantId, context, (tx) =>
+        spendPasskeyCeremony(tx, ceremony, clock.now()),
       )
     },
   }

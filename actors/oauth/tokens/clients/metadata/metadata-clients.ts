@@ -31,6 +31,7 @@ import { clientIdFault, type MetadataUrls, metadataUrls } from './client-id.js'
 import { type ClientDocument, type ReadDocument, readClientDocument } from './document.js'
 import { admitsHost } from './policy.js'
 import type { RemoteDocuments } from '../../../../platform/outbound-http/remote-documents.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 const HOUR_MS = 3_600_000
 /** How precise `last_seen_at` is. */
@@ -118,13 +119,10 @@ async function admit(
   const now = clock.now()
   const { signal } = context
   // A new client is counted before its host is asked, and again when it is stored.
-  const before = await database.tenant(
-    tenantId,
-    async (tx) =>
-      (await findObservedClient(tx, tenantId, clientId)) === undefined
-        ? fullSince(tx, tenantId, policy.maxNewClientsPerHour, now)
-        : null,
-    { signal },
+  const before = await inTenant(database, tenantId, { signal }, async (tx) =>
+    (await findObservedClient(tx, tenantId, clientId)) === undefined
+      ? fullSince(tx, tenantId, policy.maxNewClientsPerHour, now)
+      : null,
   )
   if (before !== null) return tooMany(before, now)
   const document = await currentDocument(means, clientId, tenantId, live)
@@ -144,10 +142,8 @@ async function admit(
     now,
     grantsUntil: new Date(now.getTime() + grantSecsMax * 1000),
   }
-  const observed = await database.tenant(
-    tenantId,
-    (tx) => observe(random, tx, observation, policy.maxNewClientsPerHour, context.requestId),
-    { signal },
+  const observed = await inTenant(database, tenantId, { signal }, (tx) =>
+    observe(random, tx, observation, policy.maxNewClientsPerHour, context.requestId),
   )
   if ('fullSince' in observed) return tooMany(observed.fullSince, now)
   return { tag: 'admitted', id: observed.id, document }
@@ -159,10 +155,8 @@ async function admitAs(
 ): Promise<Admitted | NotAdmitted | null> {
   const judged = await refusedUnfetched(means, clientId, tenantId, context)
   if ('refused' in judged) return judged.refused
-  const stored = await means.database.tenant(
-    tenantId,
-    (tx) => findObservedDocument(tx, tenantId, id, documentSha256),
-    { signal: context.signal },
+  const stored = await inTenant(means.database, tenantId, context, (tx) =>
+    findObservedDocument(tx, tenantId, id, documentSha256),
   )
   if (stored === undefined) return null
   const document = readDocument(means, clientId, stored)
