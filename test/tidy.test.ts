@@ -245,7 +245,7 @@ test('a function of storage has the verb of its statement', (t) => {
     .flatMap(({ text }) => text.split(/^(?=(?:export )?(?:async )?(?:function|const) )/m))
     .map((part) => ({
       name: /^(?:export )?(?:async )?(?:function|const) ([a-z]\w*)/.exec(part)?.[1] ?? '',
-      sent: [...part.matchAll(/^ +name: .*$/gm)].flatMap(([line]) =>
+      sent: [...part.matchAll(/^ +name: .*$|listing<\w+>\(\s*'.*'/gm)].flatMap(([line]) =>
         [...line.matchAll(/'\w+\.(\w+)'/g)].map(([, statement = '']) => statement),
       ),
     }))

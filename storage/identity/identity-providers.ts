@@ -1,7 +1,7 @@
 /** Identity providers of a tenant. The client secret is already sealed. */
 import { ending } from '../platform/ends/ending.js'
 import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
-import { columnsOf } from '../platform/portable/tenant-rows.js'
+import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 
 export type IdentityProviderRow = {
   readonly tenantId: string
@@ -104,19 +104,10 @@ export const lockIdentityProvider = (tx: Transaction, tenantId: string, id: stri
   })
 
 /** A page of a tenant's providers, newest first. */
-export const listIdentityProviders = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<IdentityProviderRow>(tx, {
-    name: 'sso_provider.list',
-    text: `select ${COLUMNS} from sso_providers
-           where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
+export const listIdentityProviders = listing<IdentityProviderRow>(
+  'sso_provider.list',
+  `select ${COLUMNS} from sso_providers where tenant_id = $1`,
+)
 
 /** The enabled providers, ordered by name. */
 export const offeredIdentityProviders = (tx: Transaction, tenantId: string) =>

@@ -5,14 +5,8 @@
 import type { Email } from '../../actors/domain/email.js'
 import { agentInForce } from '../platform/in-force.js'
 import type { MemberRole } from './organizations.js'
-import {
-  allRows,
-  allValues,
-  execute,
-  firstRow,
-  isChanged,
-  type Transaction,
-} from '../platform/sql.js'
+import { allValues, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { listing } from '../platform/portable/tenant-rows.js'
 
 export type MemberRow = {
   readonly id: string
@@ -47,20 +41,11 @@ const MEMBER = `select m.id, m.organization_id as "organizationId",
     left join agents g on m.member_type = 'agent' and g.id = m.member_id`
 
 /** A page of the members of an organization, newest first. */
-export const listMembers = (
-  tx: Transaction,
-  organizationId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<MemberRow>(tx, {
-    name: 'organization_member.page',
-    text: `${MEMBER}
-           where m.organization_id = $1
-             and ($3::timestamptz is null or (m.created_at, m.id) < ($3, $4::uuid))
-           order by m.created_at desc, m.id desc limit $2`,
-    values: [organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
+export const listMembers = listing<MemberRow>(
+  'organization_member.page',
+  `${MEMBER} where m.organization_id = $1`,
+  'm',
+)
 
 export const findMember = (tx: Transaction, organizationId: string, id: string) =>
   firstRow<MemberRow>(tx, {

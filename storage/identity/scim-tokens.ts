@@ -1,5 +1,6 @@
 /** The bearer tokens of directories (docs/reference/identity.md, SCIM). Only their SHA-256 is stored. */
-import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { listing } from '../platform/portable/tenant-rows.js'
 
 export type ScimTokenRow = {
   readonly id: string
@@ -38,20 +39,11 @@ const COLUMNS = `s.id, s.tenant_id as "tenantId", s.organization_id as "organiza
   s.created_at as "createdAt", s.expires_at as "expiresAt"`
 
 /** A page of a tenant's tokens, newest first, also expired ones. */
-export const listScimTokens = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<ScimTokenRow>(tx, {
-    name: 'scim_token.list',
-    text: `select ${COLUMNS} from scim_tokens s
-           where s.tenant_id = $1
-             and ($3::timestamptz is null or (s.created_at, s.id) < ($3, $4::uuid))
-           order by s.created_at desc, s.id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
+export const listScimTokens = listing<ScimTokenRow>(
+  'scim_token.list',
+  `select ${COLUMNS} from scim_tokens s where s.tenant_id = $1`,
+  's',
+)
 
 /**
  * Finds a token that is not expired, of an active tenant. The tenant is not known before, so the transaction crosses

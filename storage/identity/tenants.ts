@@ -1,7 +1,7 @@
 /** Tenants: the environments of organizations, and the one control plane. */
 import { allRows, execute, firstRow, type Transaction } from '../platform/sql.js'
 import { type TenantKind, tenantKind } from '../platform/in-force.js'
-import { columnsOf } from '../platform/portable/tenant-rows.js'
+import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 
 export type TenantRow = {
   id: string
@@ -95,22 +95,6 @@ export const listEnvironments = (
              and ($2::timestamptz is null or (created_at, id) < ($2, $3::uuid))
            order by created_at desc, id desc limit $1`,
     values: [limit, after?.createdAt ?? null, after?.id ?? null],
-  })
-
-/** A page of the environments of an organization, newest first. */
-export const listTenants = (
-  tx: Transaction,
-  organizationId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<TenantRow>(tx, {
-    name: 'tenant.list',
-    text: `select ${COLUMNS} from tenants
-           where organization_id = $1
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [organizationId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
 type TenantSettingsChange = {
@@ -223,3 +207,9 @@ export const findTenantBySlug = (tx: Transaction, slug: string) =>
 const COLUMNS =
   columnsOf(`id organization_id name slug environment status control_plane admit_agents
   direct_agent_registration credential_issuer_enabled support_contact billing created_at updated_at`)
+
+/** A page of the environments of an organization, newest first. */
+export const listTenants = listing<TenantRow>(
+  'tenant.list',
+  `select ${COLUMNS} from tenants where organization_id = $1`,
+)

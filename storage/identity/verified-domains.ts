@@ -1,12 +1,6 @@
 /** Domains of tenants, and the one organization that owns each. Statements on `domain_owners` cross tenants. */
-import {
-  allRows,
-  firstRow,
-  firstValue,
-  isChanged,
-  onlyValue,
-  type Transaction,
-} from '../platform/sql.js'
+import { firstRow, firstValue, isChanged, onlyValue, type Transaction } from '../platform/sql.js'
+import { listing } from '../platform/portable/tenant-rows.js'
 
 export type VerifiedDomainRow = {
   readonly tenantId: string
@@ -65,19 +59,10 @@ export const findVerifiedDomain = (tx: Transaction, tenantId: string, id: string
   })
 
 /** A page of a tenant's domains, newest first. */
-export const listVerifiedDomains = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<VerifiedDomainRow>(tx, {
-    name: 'verified_domain.list',
-    text: `select ${COLUMNS} from verified_domains
-           where tenant_id = $1 and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
+export const listVerifiedDomains = listing<VerifiedDomainRow>(
+  'verified_domain.list',
+  `select ${COLUMNS} from verified_domains where tenant_id = $1`,
+)
 
 type DomainChange = {
   /** Undefined leaves it unchanged; null removes the route. */

@@ -1,6 +1,7 @@
 /** API keys of tenants (docs/reference/oauth.md, API keys). Only the SHA-256 of a secret is stored. */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { listing } from '../platform/portable/tenant-rows.js'
 import { removing } from '../platform/portable/expiry.js'
 
 /** Who made a key. A user is identified by their `sub` in the tenant. */
@@ -63,20 +64,11 @@ export async function insertApiKey(
 }
 
 /** A page of a tenant's keys, newest first, also expired ones. */
-export const listApiKeyRows = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<ApiKeyRow>(tx, {
-    name: 'api_key.list',
-    text: `select ${COLUMNS} from api_keys k
-           where k.tenant_id = $1
-             and ($3::timestamptz is null or (k.created_at, k.id) < ($3, $4::uuid))
-           order by k.created_at desc, k.id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
+export const listApiKeyRows = listing<ApiKeyRow>(
+  'api_key.list',
+  `select ${COLUMNS} from api_keys k where k.tenant_id = $1`,
+  'k',
+)
 
 export const findApiKey = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<ApiKeyRow>(tx, {

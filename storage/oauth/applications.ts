@@ -2,7 +2,6 @@
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
 import {
-  allRows,
   allValues,
   type Database,
   execute,
@@ -15,7 +14,7 @@ import {
   type Transaction,
 } from '../platform/sql.js'
 import { claimAudience, defaultAudience } from './audiences.js'
-import { columnsOf } from '../platform/portable/tenant-rows.js'
+import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 
 export type ApplicationRow = {
   id: string
@@ -270,22 +269,6 @@ export const findApplication = (tx: Transaction, tenantId: string, applicationId
     values: [tenantId, applicationId],
   })
 
-/** One page, newest first, after the row of `createdAt` and `id`. */
-export const listApplicationRows = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { createdAt: Date; id: string } | null,
-) =>
-  allRows<ApplicationRow>(tx, {
-    name: 'application.list',
-    text: `select ${COLUMNS} from applications
-           where tenant_id = $1 and metadata_url is null
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
-
 /** A client of the token endpoint, of any tenant. */
 export type ClientRow = Pick<
   ApplicationRow,
@@ -537,3 +520,9 @@ export function isDeletedClientError(error: unknown): boolean {
   const { code, constraint } = (error ?? {}) as { code?: unknown; constraint?: unknown }
   return code === FOREIGN_KEY_VIOLATION && String(constraint).endsWith('_client_id_fkey')
 }
+
+/** One page, newest first, after the row of `createdAt` and `id`. */
+export const listApplicationRows = listing<ApplicationRow>(
+  'application.list',
+  `select ${COLUMNS} from applications where tenant_id = $1 and metadata_url is null`,
+)

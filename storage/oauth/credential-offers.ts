@@ -1,12 +1,6 @@
 /** Credential offers. A code or an issuer_state is redeemed once (OpenID4VCI sections 4 to 6). */
-import {
-  allRows,
-  execute,
-  firstRow,
-  firstValue,
-  isChanged,
-  type Transaction,
-} from '../platform/sql.js'
+import { execute, firstRow, firstValue, isChanged, type Transaction } from '../platform/sql.js'
+import { listing } from '../platform/portable/tenant-rows.js'
 import { removing } from '../platform/portable/expiry.js'
 
 type OfferGrant = 'authorization_code' | 'pre-authorized_code'
@@ -66,20 +60,10 @@ export const insertCredentialOffer = (tx: Transaction, offer: NewCredentialOffer
   })
 
 /** A page of a tenant's offers, newest first. */
-export const listCredentialOfferRows = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { readonly createdAt: Date; readonly id: string } | null,
-) =>
-  allRows<CredentialOfferRow>(tx, {
-    name: 'credential_offer.list',
-    text: `select ${COLUMNS} from credential_offers
-           where tenant_id = $1
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
+export const listCredentialOfferRows = listing<CredentialOfferRow>(
+  'credential_offer.list',
+  `select ${COLUMNS} from credential_offers where tenant_id = $1`,
+)
 
 export const findCredentialOffer = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<CredentialOfferRow>(tx, {

@@ -1,7 +1,7 @@
 /** Credentials of the vault. Secrets are sealed and unsealed by the callers. */
 import type { Credential } from '../../actors/domain/entities/vault.js'
 import { allRows, execute, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
-import { columnsOf } from '../platform/portable/tenant-rows.js'
+import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 
 export type VaultCredentialRow = Credential & {
   readonly ownerType: 'human' | 'agent' | 'service'
@@ -259,23 +259,6 @@ export async function narrowTokensOf(
   return rows.map((row) => row.id)
 }
 
-/** A page of the credentials of a tenant, newest first, revoked ones included. */
-export const listVaultCredentialRows = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { createdAt: Date; id: string } | null,
-) =>
-  allRows<VaultCredentialRow>(tx, {
-    name: 'vault_credential.list',
-    text: `select ${COLUMNS}
-           from vault_credentials c join tenants t on t.id = c.tenant_id
-           where c.tenant_id = $1
-             and ($3::timestamptz is null or (c.created_at, c.id) < ($3, $4::uuid))
-           order by c.created_at desc, c.id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
-
 /** Sets the time of the last use, which never moves back. */
 export const touchVaultCredentials = (
   tx: Transaction,
@@ -338,3 +321,12 @@ const COLUMNS = `c.id, c.tenant_id as "tenantId", t.name as "tenantName",
      metadata ca_public_key token_of created_at updated_at last_used_at`,
     'c',
   )}`
+
+/** A page of the credentials of a tenant, newest first, revoked ones included. */
+export const listVaultCredentialRows = listing<VaultCredentialRow>(
+  'vault_credential.list',
+  `select ${COLUMNS}
+     from vault_credentials c join tenants t on t.id = c.tenant_id
+     where c.tenant_id = $1`,
+  'c',
+)

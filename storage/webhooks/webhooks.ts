@@ -13,6 +13,7 @@ import {
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
+import { listing } from '../platform/portable/tenant-rows.js'
 
 /** The valid secrets, encrypted with `webhookSecretContext` as context. */
 type SealedSecrets = {
@@ -84,20 +85,10 @@ export const findWebhook = (tx: Transaction, tenantId: string, id: string) =>
   })
 
 /** One page, newest first, after the row that `createdAt` and `id` name. */
-export const listWebhookRows = (
-  tx: Transaction,
-  tenantId: string,
-  limit: number,
-  after: { createdAt: Date; id: string } | null,
-) =>
-  allRows<Webhook>(tx, {
-    name: 'webhook.list',
-    text: `select ${COLUMNS} from webhooks
-           where tenant_id = $1 and deleted_at is null
-             and ($3::timestamptz is null or (created_at, id) < ($3, $4::uuid))
-           order by created_at desc, id desc limit $2`,
-    values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-  })
+export const listWebhookRows = listing<Webhook>(
+  'webhook.list',
+  `select ${COLUMNS} from webhooks where tenant_id = $1 and deleted_at is null`,
+)
 
 type WebhookChange = Pick<
   Webhook,

@@ -48,15 +48,29 @@ export function tenantRows<Row>(
         text: `select ${columns} from ${from} where ${of}tenant_id = $1 and ${of}id = $2`,
         values: [tenantId, id],
       }),
-    list: (tx, tenantId, limit, after) =>
-      allRows<Row>(tx, {
-        name: `${name}.list`,
-        text: `select ${columns} from ${from} where ${of}tenant_id = $1
-             and ($3::timestamptz is null or (${of}created_at, ${of}id) < ($3, $4::uuid))
-           order by ${of}created_at desc, ${of}id desc limit $2`,
-        values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
-      }),
+    list: listing(
+      `${name}.list`,
+      `select ${columns} from ${from} where ${of}tenant_id = $1`,
+      alias,
+    ),
   }
 }
+
+/**
+ * Lists rows of a tenant or an organization, newest first.
+ * @param rows selects them: `select ... from ... where tenant_id = $1`.
+ */
+export const listing =
+  <Row>(name: string, rows: string, alias = ''): TenantRows<Row>['list'] =>
+  (tx, tenantId, limit, after) => {
+    const of = prefix(alias)
+    return allRows<Row>(tx, {
+      name,
+      text: `${rows}
+             and ($3::timestamptz is null or (${of}created_at, ${of}id) < ($3, $4::uuid))
+           order by ${of}created_at desc, ${of}id desc limit $2`,
+      values: [tenantId, limit, after?.createdAt ?? null, after?.id ?? null],
+    })
+  }
 
 const prefix = (alias: string) => (alias === '' ? '' : `${alias}.`)
