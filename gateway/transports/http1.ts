@@ -6,13 +6,11 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http'
 import { type AddressInfo, Server as NetServer, type Socket } from 'node:net'
 import { BodyReceiver } from '../body/body-receiver.js'
-import { ByteStream } from '../../runtime/kernel/stream.js'
+import type { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
-  BodyFailure,
   HttpExchange,
   HeaderBlock,
-  HeaderFields,
   HeaderPair,
   HeadFault,
   StreamedAnswer,
@@ -41,6 +39,7 @@ import {
   REUSE_PORT,
   urlOf,
 } from './open.js'
+import { ReceivedRequest } from './received.js'
 import { RefusedExchange } from './refused.js'
 
 const HEADERS_MS_MAX = 12_000
@@ -120,24 +119,13 @@ type Shared = {
   readonly connected: OpenExchanges
 }
 
-class Http1Exchange implements HttpExchange {
-  readonly method: string
-  readonly path: string
-  readonly query: string
-  readonly headers: HeaderFields
-  readonly host: string
+class Http1Exchange extends ReceivedRequest implements HttpExchange {
   readonly peerAddress: string
-  readonly secure: boolean
-  readonly hasBody: boolean
-  readonly fault: HeadFault | null
   readonly isHostless: boolean
-  done = false
   private readonly message: IncomingMessage
   private readonly response: ServerResponse
   private readonly shared: Shared
   private readonly connection: Connection
-  private receiver: BodyReceiver | null = null
-  private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
   /** Called when the earlier answers of the connection are written, or when it has closed. */
   private due: (() => void) | null = null
@@ -151,20 +139,13 @@ class Http1Exchange implements HttpExchange {
     connection: Connection,
     head: AdmittedHead & { readonly isHostless: boolean },
   ) {
+    super(head, shared.secure, announcesBody(head.headers))
     this.connection = connection
     this.message = message
     this.response = response
     this.shared = shared
-    this.secure = shared.secure
-    this.method = head.method
-    this.path = head.path
-    this.query = head.query
-    this.headers = head.headers
-    this.fault = head.fault
     this.isHostless = head.isHostless
-    this.host = head.host
     this.peerAddress = plainAddress(message.socket.remoteAddress ?? '')
-    this.hasBody = announcesBody(head.headers)
     shared.open.begin()
     connection.exchanges.add(this)
     response.on('close', () => this.leave())
@@ -180,20 +161,6 @@ class Http1Exchange implements HttpExchange {
     const { due } = this
     this.due = null
     due?.()
-  }
-
-  readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
-    if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
-    const declared = this.headers.get('content-length')
-    return this.receiver.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
-  }
-
-  get bodyFailure(): BodyFailure | null {
-    return this.receiver?.failure ?? null
-  }
-
-  streamBody(maxBytes: number): ByteStream {
-    return this.receiver?.stream(maxBytes) ?? ByteStream.from([])
   }
 
   async relay(answer: StreamedAnswer): Promise<StreamEnd> {
@@ -284,10 +251,6 @@ class Http1Exchange implements HttpExchange {
     if (response.socket?.writableLength === 0) return
     const timer = setTimeout(() => message.socket.destroy(), this.shared.unreadMs).unref()
     response.once('close', () => clearTimeout(timer))
-  }
-
-  onAborted(listener: () => void): void {
-    this.aborted = listener
   }
 
   /** Fails the body if the parser was in the middle of it. @returns true if so. */

@@ -17,15 +17,12 @@ import {
 import type { AddressInfo, Socket } from 'node:net'
 import { BodyReceiver } from '../body/body-receiver.js'
 import { outliveStreams } from '../../runtime/kernel/http2-handle.js'
-import { ByteStream } from '../../runtime/kernel/stream.js'
+import type { ByteStream } from '../../runtime/kernel/stream.js'
 import type {
   Answer,
-  BodyFailure,
   HttpExchange,
   HeaderBlock,
-  HeaderFields,
   HeaderPair,
-  HeadFault,
   StreamedAnswer,
   StreamEnd,
 } from '../http-exchange.js'
@@ -61,6 +58,7 @@ import {
   urlOf,
   IDLE_MS,
 } from './open.js'
+import { ReceivedRequest } from './received.js'
 import { endTimerWithSession } from './http2-timer.js'
 
 const SESSIONS_MAX = 10_000
@@ -124,21 +122,10 @@ function destroyStream(this: ServerHttp2Stream): void {
   this.destroy()
 }
 
-class Http2Exchange implements HttpExchange {
-  readonly method: string
-  readonly path: string
-  readonly query: string
-  readonly headers: HeaderFields
-  readonly host: string
-  readonly secure: boolean
-  readonly hasBody: boolean
-  readonly fault: HeadFault | null
-  done = false
+class Http2Exchange extends ReceivedRequest implements HttpExchange {
   private readonly stream: ServerHttp2Stream
   private readonly shared: Shared
   private readonly peer: Peer
-  private receiver: BodyReceiver | null = null
-  private aborted: (() => void) | null = null
   private relayed: ByteStream | null = null
   /** True if the server reset the stream: that reset does not count against the client. */
   private broken = false
@@ -157,17 +144,10 @@ class Http2Exchange implements HttpExchange {
     head: AdmittedHead,
     hasBody: boolean,
   ) {
+    super(head, shared.secure, hasBody)
     this.stream = stream
     this.peer = peer
     this.shared = shared
-    this.secure = shared.secure
-    this.method = head.method
-    this.path = head.path
-    this.query = head.query
-    this.headers = head.headers
-    this.host = head.host
-    this.fault = head.fault
-    this.hasBody = hasBody
     peer.exchanges.add(this)
     shared.open.begin()
     ;(stream as ServedStream)[EXCHANGE] = this
@@ -216,20 +196,6 @@ class Http2Exchange implements HttpExchange {
 
   get peerAddress(): string {
     return this.peer.turns.address
-  }
-
-  readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
-    if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
-    const declared = this.headers.get('content-length')
-    return this.receiver.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
-  }
-
-  get bodyFailure(): BodyFailure | null {
-    return this.receiver?.failure ?? null
-  }
-
-  streamBody(maxBytes: number): ByteStream {
-    return this.receiver?.stream(maxBytes) ?? ByteStream.from([])
   }
 
   async relay({ status, block, headers, body, bodyBytes }: StreamedAnswer): Promise<StreamEnd> {
@@ -299,10 +265,6 @@ class Http2Exchange implements HttpExchange {
     const { stream } = this
     if (this.receiver === null || stream.readableEnded) return
     stream.once('finish', () => stream.close(constants.NGHTTP2_NO_ERROR))
-  }
-
-  onAborted(listener: () => void): void {
-    this.aborted = listener
   }
 
   private receive(): void {

@@ -5,17 +5,14 @@
 import { STATUS_CODES } from 'node:http'
 import type { HttpResponse } from 'uWebSockets.js'
 import { BodyReceiver } from '../body/body-receiver.js'
-import { ByteStream } from '../../runtime/kernel/stream.js'
+import type { ByteStream } from '../../runtime/kernel/stream.js'
 import { systemClock } from '../../runtime/kernel/clock.js'
 import { releaseReceived } from '../../runtime/kernel/threads/received-bytes.js'
 import type {
   Answer,
-  BodyFailure,
   HttpExchange,
   HeaderBlock,
-  HeaderFields,
   HeaderPair,
-  HeadFault,
   StreamedAnswer,
   StreamEnd,
 } from '../http-exchange.js'
@@ -24,6 +21,7 @@ import { inPieces, relayTo } from '../response/relay.js'
 import { type ConnectionBounds, heldBytesOf, Holder } from './bounds.js'
 import { DROPPED_BYTES_MAX, droppedBytesMax } from './linger.js'
 import { OpenExchanges } from './open.js'
+import { ReceivedRequest } from './received.js'
 import { KnownBody } from './uws-body.js'
 
 const STATUS_LINES = new Map(
@@ -47,23 +45,12 @@ export type Shared = {
 /** A body that is being written. */
 type Relayed = { gone: boolean; wake: (() => void) | null; readonly body: ByteStream }
 
-export class UwsExchange implements HttpExchange {
-  readonly method: string
-  readonly path: string
-  readonly query: string
-  readonly headers: HeaderFields
-  readonly host: string
-  readonly secure: boolean
-  readonly hasBody: boolean
-  readonly fault: HeadFault | null
-  done = false
+export class UwsExchange extends ReceivedRequest implements HttpExchange {
   /** Answered or closed: native objects must not be used. */
   private gone = false
   private readonly res: HttpResponse
   private readonly shared: Shared
   private readonly chunked: boolean
-  private receiver: BodyReceiver | null = null
-  private aborted: (() => void) | null = null
   private peer: string | null = null
   /** The answer is sent, and the rest of the body is dropped. */
   private isDropping = false
@@ -73,18 +60,10 @@ export class UwsExchange implements HttpExchange {
   private holder: Holder | null = null
 
   constructor(res: HttpResponse, shared: Shared, head: AdmittedHead) {
-    const { method, headers } = head
+    super(head, shared.secure, announcesBody(head.headers))
     this.res = res
     this.shared = shared
-    this.secure = shared.secure
-    this.method = method
-    this.path = head.path
-    this.query = head.query
-    this.headers = headers
-    this.fault = head.fault
-    this.host = head.host
-    this.chunked = headers.has('transfer-encoding')
-    this.hasBody = announcesBody(headers)
+    this.chunked = head.headers.has('transfer-encoding')
     shared.open.begin()
     shared.bounds.inProgress += 1
     res.onAborted(() => this.leave())
@@ -101,20 +80,6 @@ export class UwsExchange implements HttpExchange {
   /** The connection has one request at a time. */
   turn(): true {
     return true
-  }
-
-  readBody(maxBytes: number, withinMs: number): Promise<Uint8Array> {
-    if (this.receiver === null) return Promise.resolve(new Uint8Array(0))
-    const declared = this.headers.get('content-length')
-    return this.receiver.read(maxBytes, withinMs, declared === undefined ? 0 : Number(declared))
-  }
-
-  get bodyFailure(): BodyFailure | null {
-    return this.receiver?.failure ?? null
-  }
-
-  streamBody(maxBytes: number): ByteStream {
-    return this.receiver?.stream(maxBytes) ?? ByteStream.from([])
   }
 
   async relay(answer: StreamedAnswer): Promise<StreamEnd> {
@@ -346,10 +311,6 @@ export class UwsExchange implements HttpExchange {
     if (receiver === null || receiver.complete) return false
     if (!close && headers.get('connection')?.toLowerCase() !== 'close') return false
     return Number(headers.get('content-length') ?? 0) <= DROPPED_BYTES_MAX
-  }
-
-  onAborted(listener: () => void): void {
-    this.aborted = listener
   }
 
   private receive(): void {
