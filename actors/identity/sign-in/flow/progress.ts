@@ -71,6 +71,8 @@ export type Progress = {
   readonly factors: AccountFactors
   readonly step: Step
 }
+/** Progress of a browser with a session. */
+export type SessionProgress = Progress & { readonly session: BrowserSessionRow }
 
 const NO_FACTORS: AccountFactors = { totp: false, passkey: false, deviceBound: false }
 
@@ -197,7 +199,7 @@ export async function sessionAt(
   needed: 'mfa' | 'enroll',
   { flow, visitor }: FlowStep,
   context: MessageContext,
-): Promise<(Progress & { readonly session: BrowserSessionRow }) | StepRedirect | FlowUnknown> {
+): Promise<SessionProgress | StepRedirect | FlowUnknown> {
   const progress = await progressIn(tools, flow, visitor.token, context)
   if ('tag' in progress) return progress
   const { step, session } = progress

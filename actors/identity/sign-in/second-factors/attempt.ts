@@ -11,7 +11,7 @@ import { type PersonEvent, personEvent } from '../../../platform/people/person-e
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { PASSWORD_FRESH_MS, pathOf } from '../flow/flows.js'
 import { acrOf } from '../../../domain/assurance.js'
-import type { SignInTools, Progress } from '../flow/progress.js'
+import type { SessionProgress, SignInTools } from '../flow/progress.js'
 import type { FlowStep, SignedIn } from '../protocol.js'
 import { SESSION_TOKEN_BYTES } from '../sessions/open-session.js'
 
@@ -42,8 +42,7 @@ export async function attempted<Shown extends object, Success extends object>(
     lockout,
     adaptive,
   }: Pick<SignInTools, 'database' | 'clock' | 'random' | 'lockout' | 'adaptive'>,
-  progress: Progress,
-  session: BrowserSessionRow,
+  { flow, token, session }: SessionProgress,
   visitor: FlowStep['visitor'],
   context: MessageContext,
   work: {
@@ -61,7 +60,6 @@ export async function attempted<Shown extends object, Success extends object>(
   | (Shown & { tag: 'locked'; retryAfterSecs: number })
   | typeof BUSY
 > {
-  const { flow, token } = progress
   const { shown } = work
   const now = clock.now()
   try {

@@ -17,6 +17,7 @@ import {
   offeredMethods,
   onward,
   type Progress,
+  type SessionProgress,
   sessionAt,
 } from '../flow/progress.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
@@ -25,8 +26,8 @@ import type {
   EnrolmentShown,
   FactorMethods,
   FactorShown,
+  FlowStep,
   SignedIn,
-  Visitor,
 } from '../protocol.js'
 import { recoveryCodeSha256, renewRecoveryCodes } from './recovery-codes.js'
 import { totpStepOf } from './totp.js'
@@ -61,11 +62,10 @@ export const giveSecondFactor: SignInHandler<'giveSecondFactor'> = async (
   const { session } = progress
   const { code, visitor } = message
   const shown = factorShown(tools, progress)
-  if (shown.methods.code === 'mail')
-    return confirm(tools, progress, session, shown, code, visitor, context)
+  if (shown.methods.code === 'mail') return confirm(tools, progress, shown, message, context)
   const spend = shown.methods.code === null ? null : await spending(tools, session, code, context)
   const amr = amrWith(session, ['otp'])
-  return attempted(tools, progress, session, visitor, context, {
+  return attempted(tools, progress, visitor, context, {
     shown,
     proof: { level: 2, amr, authTime: authTimeOf(session, tools.clock.now()) },
     async succeed(tx, raised, now) {
@@ -101,7 +101,7 @@ export const requestConfirmationMail: SignInHandler<'requestConfirmationMail'> =
 export const showEnrolment: SignInHandler<'showEnrolment'> = async (tools, message, context) => {
   const progress = await sessionAt(tools, 'enroll', message, context)
   if ('tag' in progress) return progress
-  const { shown } = await enrolmentOf(tools, progress, progress.session, context)
+  const { shown } = await enrolmentOf(tools, progress, context)
   return { tag: 'page', ...shown }
 }
 
@@ -115,11 +115,11 @@ export const enrolSecondFactor: SignInHandler<'enrolSecondFactor'> = async (
   if ('tag' in progress) return progress
   const { session, flow, token } = progress
   const { code, visitor } = message
-  const { secret, shown } = await enrolmentOf(tools, progress, session, context)
+  const { secret, shown } = await enrolmentOf(tools, progress, context)
   const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
   const factor = timeStep === null ? null : await sealedSecret(tools, secret)
   const amr = amrWith(session, ['otp'])
-  return attempted(tools, progress, session, visitor, context, {
+  return attempted(tools, progress, visitor, context, {
     shown,
     proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
     async succeed(tx, raised, now) {
@@ -139,20 +139,19 @@ export const enrolSecondFactor: SignInHandler<'enrolSecondFactor'> = async (
 /** A code by mail confirms the sign-in, which stays at its level. */
 function confirm(
   tools: SignInActorTools,
-  progress: Progress,
-  session: BrowserSessionRow,
+  progress: SessionProgress,
   shown: FactorShown,
-  typed: string,
-  visitor: Visitor,
+  { code, visitor }: FlowStep & { readonly code: string },
   context: MessageContext,
 ) {
+  const { session } = progress
   const { accountId, level, authTime } = session
   const amr = [...new Set([...session.amr, 'otp'])]
-  return attempted(tools, progress, session, visitor, context, {
+  return attempted(tools, progress, visitor, context, {
     shown,
     proof: { level, amr, authTime },
     async succeed(tx, raised, now) {
-      if (!(await tools.adaptive.spend(tx, accountId, visitor.token!, typed, now))) return null
+      if (!(await tools.adaptive.spend(tx, accountId, visitor.token!, code, now))) return null
       const newEvents = [
         verified(session, context, { outcome: 'success', method: 'mail' }),
         signedIn(session, context, amr, level),
@@ -188,11 +187,10 @@ async function spending(
 
 async function enrolmentOf(
   tools: SignInActorTools,
-  progress: Progress,
-  session: BrowserSessionRow,
+  progress: SessionProgress,
   context: MessageContext,
 ) {
-  const secret = await offeredSecret(tools, session, context)
+  const secret = await offeredSecret(tools, progress.session, context)
   const page = flowPage(progress.token, progress.flow)
   const methods = offeredMethods(progress, tools.passkeys)
   const shown: EnrolmentShown = { ...page, methods, ...secretShown(page.tenant.name, secret) }

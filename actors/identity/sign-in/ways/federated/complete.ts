@@ -60,6 +60,15 @@ type FederatedLoginResult =
   | { readonly tag: 'signed_in'; readonly token: string }
   | { readonly tag: 'refused'; readonly fault: FederatedLoginFault }
 
+/** What the steps of a completion work with. */
+type Completion = {
+  readonly tx: Transaction
+  readonly tools: FederatedLoginTools
+  readonly login: FederatedLogin
+  readonly context: MessageContext
+  readonly now: Date
+}
+
 /** A concurrent request created the account of that address. The caller retries. */
 class ConcurrentChange extends Error {
   override readonly name = 'ConcurrentChange'
@@ -73,21 +82,19 @@ export async function completeFederatedLogin(
   for (let attempt = 1; ; attempt += 1) {
     try {
       // Accounts and identities belong to no tenant.
-      return await tools.database.system((tx) => completeIn(tx, tools, login, context), context)
+      return await tools.database.system(
+        (tx) => completeIn({ tx, tools, login, context, now: tools.clock.now() }),
+        context,
+      )
     } catch (error) {
       if (!(error instanceof ConcurrentChange) || attempt === ATTEMPTS) throw error
     }
   }
 }
 
-async function completeIn(
-  tx: Transaction,
-  tools: FederatedLoginTools,
-  login: FederatedLogin,
-  context: MessageContext,
-): Promise<FederatedLoginResult> {
+async function completeIn(completion: Completion): Promise<FederatedLoginResult> {
+  const { tx, tools, login, context, now } = completion
   const { provider, claims, flow, visitor } = login
-  const now = tools.clock.now()
   const { tenantId } = flow
   const key: IdentityKey = { provider: provider.id, issuer: claims.issuer, subject: claims.subject }
   await lockIdentity(tx, key)
@@ -96,10 +103,10 @@ async function completeIn(
   const mayJoin =
     provider.tenantId === null
       ? socialOf(flow.tenantSettings).provision
-      : provider.provision && isTrue(route)
-  const decision = decide(await arrivalOf(tx, tools, provider, key, address, mayJoin))
+      : provider.provision && route !== undefined
+  const decision = decide(await arrivalOf(completion, key, address, mayJoin))
   if (decision.tag === 'refuse') return { tag: 'refused', fault: decision.fault }
-  const account = await accountOf(tx, tools, decision, claims, vouchedEmail !== null, now)
+  const account = await accountOf(completion, decision, vouchedEmail !== null)
 
   const found = await findReturning(tx, tenantId, account, vouchedEmail)
   if (found === undefined) throw new ConcurrentChange()
@@ -123,13 +130,11 @@ async function completeIn(
     if (!isNew) throw new ConcurrentChange()
   }
   const linked = decision.tag === 'link' ? key : null
-  return signInAdmitted(tx, tools, login, { account, returning, address, linked }, context, now)
+  return signInAdmitted(completion, { account, returning, address, linked })
 }
 
 async function arrivalOf(
-  tx: Transaction,
-  { linking }: FederatedLoginTools,
-  provider: Provider,
+  { tx, tools: { linking }, login: { provider } }: Completion,
   key: IdentityKey,
   { email, vouches, route }: ClaimedAddress,
   mayCreate: boolean,
@@ -138,8 +143,8 @@ async function arrivalOf(
   const candidate =
     linked === undefined && email !== null ? await findLinkCandidate(tx, email, key) : undefined
   const isOfTenant = provider.tenantId !== null
-  const mayLink = isOfTenant ? isTrue(route) : linking
-  const isForeign = isOfTenant && !isTrue(route)
+  const mayLink = isOfTenant ? route !== undefined : linking
+  const isForeign = isOfTenant && route === undefined
   return { linked, candidate, email, vouches, mayLink, mayCreate, isForeign }
 }
 
@@ -153,21 +158,18 @@ type Admitted = {
 
 /** Makes the account a user of the tenant if needed, and opens the session. */
 async function signInAdmitted(
-  tx: Transaction,
-  tools: FederatedLoginTools,
-  login: FederatedLogin,
+  completion: Completion,
   { account, returning, address, linked }: Admitted,
-  context: MessageContext,
-  now: Date,
 ): Promise<FederatedLoginResult> {
-  const { random } = tools
+  const { tx, login, now } = completion
+  const { random } = completion.tools
   const { provider, claims, flow, visitor } = login
-  const { requestId } = context
+  const { requestId } = completion.context
   const { tenantId } = flow
   const { tenantUserId, sub } = returning
   const user =
     tenantUserId === null || sub === null
-      ? await provision(tx, tools, login, account, address.email, context, now)
+      ? await provision(completion, account, address.email)
       : { id: tenantUserId, sub, events: [] }
   const ofTenant = provider.tenantId !== null
   const owner = { tenantId, accountId: account, ofTenant }
@@ -175,7 +177,7 @@ async function signInAdmitted(
   const { activated } = await recordSignIn(tx, tenantId, user.id, now)
   const accepted =
     returning.status === 'invited' && (await acceptInvitation(tx, tenantId, user.id, now))
-  const session = await open(tx, tools, login, account, returning.hasFactor, now)
+  const session = await open(completion, account, returning.hasFactor)
 
   const base = { tenantId, sub: user.sub, sessionId: session.id, requestId }
   const event = (one: Omit<PersonEvent, keyof typeof base>) =>
@@ -207,14 +209,11 @@ async function signInAdmitted(
 
 /** Adds the account to the users of the tenant. */
 async function provision(
-  tx: Transaction,
-  { random }: FederatedLoginTools,
-  { provider, flow: { tenantId } }: FederatedLogin,
+  { tx, tools: { random }, login: { provider, flow }, context: { requestId }, now }: Completion,
   accountId: string,
   email: Email | null,
-  { requestId }: MessageContext,
-  now: Date,
 ): Promise<{ readonly id: string; readonly sub: string; readonly events: readonly NewEvent[] }> {
+  const { tenantId } = flow
   const names = await insertActiveUser(tx, random, { tenantId, accountId, roles: [] }, now)
   const fields = { provider: provider.id, ...(email === null ? {} : { email }) }
   const about = { ...names, tenantId, requestId }
@@ -222,14 +221,8 @@ async function provision(
 }
 
 /** Opens the session at the level that the provider states. */
-async function open(
-  tx: Transaction,
-  tools: FederatedLoginTools,
-  { provider, claims, flow, visitor, freshSince }: FederatedLogin,
-  accountId: string,
-  hasFactor: boolean,
-  now: Date,
-) {
+async function open({ tx, tools, login, now }: Completion, accountId: string, hasFactor: boolean) {
+  const { provider, claims, flow, visitor, freshSince } = login
   const { tenantId, tenantSettings } = flow
   const { level, amr } = evidenceOf(claims.acr, claims.amr, provider.trustedAcrValues)
   const pending = hasFactor && level < 2
@@ -257,16 +250,13 @@ export function linkedRecord(
 
 /** The account that a decision refers to. A new one has no password. */
 async function accountOf(
-  tx: Transaction,
-  { random }: FederatedLoginTools,
+  { tx, tools, login, now }: Completion,
   decision: Exclude<ReturnType<typeof decide>, { tag: 'refuse' }>,
-  { name }: UpstreamClaims,
   emailVerified: boolean,
-  now: Date,
 ): Promise<string> {
   if (decision.tag !== 'create') return decision.accountId
-  const id = random.uuid()
-  const account = { id, email: decision.email, emailVerified, displayName: name }
+  const id = tools.random.uuid()
+  const account = { id, email: decision.email, emailVerified, displayName: login.claims.name }
   const isNew = await insertAccount(tx, { ...account, passwordHash: null, createdAt: now })
   if (!isNew) throw new ConcurrentChange()
   return id
@@ -294,7 +284,10 @@ export async function addressOf(
   const email = readEmail(claims.email) ?? null
   const route = await routeOf(tx, tools, provider, tenantId, email)
   const ofDeployment = provider.tenantId === null
-  const vouches = vouchingOf(claims.emailVerified, { ofDeployment, ownsDomain: isTrue(route) })
+  const vouches = vouchingOf(claims.emailVerified, {
+    ofDeployment,
+    ownsDomain: route !== undefined,
+  })
   return { email, vouchedEmail: vouches === 'none' ? null : email, vouches, route }
 }
 
@@ -311,8 +304,6 @@ async function routeOf(
   const route = await findDomainRoute(tx, tenantId, domain)
   return route?.providerId === provider.id ? route : undefined
 }
-
-const isTrue = (route: DomainRoute | undefined): boolean => route !== undefined
 
 /** When the user authenticated: as stated, limited to the possible range, or an hour ago if not stated. */
 export function authTimeOf(stated: Date | null, freshSince: Date | null, now: Date): Date {

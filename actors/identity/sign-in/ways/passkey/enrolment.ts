@@ -1,8 +1,7 @@
 /** Enrolment of a passkey where a second factor is required. */
 import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
-import type { BrowserSessionRow } from '../../../../../storage/identity/browser-sessions.js'
 import { amrWith, attempted, verified } from '../../second-factors/attempt.js'
-import { flowPage, type Progress, sessionAt } from '../../flow/progress.js'
+import { flowPage, type SessionProgress, sessionAt } from '../../flow/progress.js'
 import type { SignedIn } from '../../protocol.js'
 import { levelOfPasskey, methodsOfPasskey, type NewCredential } from './credential.js'
 import type { PasskeyHandler, PasskeyTools } from './needs.js'
@@ -32,7 +31,7 @@ export const enrolPasskey: PasskeyHandler<'enrolPasskey'> = async (tools, messag
   const created = await createdPasskey(tools, session, browser, credential, context)
   const isCopyable = created !== null && flow.level === 3 && !created.deviceBound
   if (created !== null && !isCopyable) {
-    const stored = await raise(tools, progress, session, created, message, context)
+    const stored = await raise(tools, progress, created, message, context)
     if (stored.tag !== 'wrong' && stored.tag !== 'locked') return stored
   }
   const page = await tools.login.showEnrolment({ flow: token, visitor }, context)
@@ -43,15 +42,15 @@ export const enrolPasskey: PasskeyHandler<'enrolPasskey'> = async (tools, messag
 /** Stores the passkey and raises the session with it. */
 function raise(
   tools: PasskeyTools,
-  progress: Progress,
-  session: BrowserSessionRow,
+  progress: SessionProgress,
   created: NewCredential,
   { name, visitor }: PasskeysProtocol['enrolPasskey']['message'],
   context: MessageContext,
 ) {
+  const { session } = progress
   const level = levelOfPasskey(created)
   const amr = amrWith(session, methodsOfPasskey(created))
-  return attempted(tools, progress, session, visitor, context, {
+  return attempted(tools, progress, visitor, context, {
     shown: {},
     proof: { level, amr, authTime: tools.clock.now() },
     async succeed(tx, raised, now) {

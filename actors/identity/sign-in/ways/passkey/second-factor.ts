@@ -46,7 +46,7 @@ export const givePasskeySecondFactor: PasskeyHandler<'givePasskeySecondFactor'> 
   const level = fits ? levelOfPasskey(passkey) : 2
   const amr = fits ? amrWith(session, methodsOfPasskey(passkey)) : session.amr
   let copied = false
-  const reply = await attempted(tools, progress, session, visitor, context, {
+  const reply = await attempted(tools, progress, visitor, context, {
     shown,
     // A passkey with user verification is a complete authentication, so `authTime` is now.
     proof: { level, amr, authTime: tools.clock.now() },
