@@ -18,7 +18,6 @@ import {
 } from '../../../storage/identity/verified-domains.js'
 import { idempotently, kept } from '../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { listOf } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
@@ -74,7 +73,7 @@ async function insert(
   const inserted = await insertVerifiedDomain(tx, row, most)
   if (inserted === 'full') return { tag: 'full', most } as const
   if (inserted === 'present') return { tag: 'present' } as const
-  record(needs, tx, caller, 'added', row, context)
+  recordAudit(needs, tx, caller, context, domainChange('added', row))
   return {
     tag: 'created',
     domain: recordOf({ ...row, verifiedAt: null }),
@@ -106,7 +105,7 @@ export const updateDomain: Handling<'updateDomain'> = async (
     if (fault !== null) return fault
     const row = await updateVerifiedDomain(tx, tenantId, id, change)
     if (row === undefined) return UNKNOWN
-    record(needs, tx, caller, 'changed', row, context)
+    recordAudit(needs, tx, caller, context, domainChange('changed', row))
     return { tag: 'found', domain: recordOf(row) }
   })
 }
@@ -130,7 +129,7 @@ export const verifyDomain: Handling<'verifyDomain'> = async (needs, { caller, id
     if (!isOurs) return { tag: 'taken' } as const
     const row = await verifyDomainRow(tx, tenantId, id, now)
     if (row === undefined) throw new DomainGone()
-    if (verifiedAt === null) record(needs, tx, caller, 'verified', row, context)
+    if (verifiedAt === null) recordAudit(needs, tx, caller, context, domainChange('verified', row))
     return { tag: 'found', domain: recordOf(row) } as const
   }, context)
   return verified.catch((error: unknown) => {
@@ -150,26 +149,19 @@ export const deleteDomain: Handling<'deleteDomain'> = async (needs, { caller, id
   return needs.database.system(async (tx) => {
     const domain = await deleteVerifiedDomain(tx, caller.principal.tenantId, id)
     if (domain === undefined) return UNKNOWN
-    record(needs, tx, caller, 'removed', { id, domain }, context)
+    recordAudit(needs, tx, caller, context, domainChange('removed', { id, domain }))
     return { tag: 'deleted' }
   }, context)
 }
 
-function record(
-  needs: IdentityProvidersTools,
-  tx: Transaction,
-  caller: Caller,
+const domainChange = (
   did: 'added' | 'changed' | 'verified' | 'removed',
   { id, domain }: Pick<VerifiedDomainRow, 'id' | 'domain'>,
-  context: MessageContext,
-): void {
-  const resource = { type: 'verified_domain', id }
-  recordAudit(needs, tx, caller, context, {
-    type: `org.domain.${did}`,
-    resource,
-    data: { domain },
-  })
-}
+) => ({
+  type: `org.domain.${did}` as const,
+  resource: { type: 'verified_domain', id },
+  data: { domain },
+})
 
 async function providerFault(
   tx: Transaction,

@@ -52,7 +52,7 @@ export const createScimGroup: Handling<'createScimGroup'> = (needs, message, con
     const before = new Set(held.map(({ id }) => id))
     const after = new Set([...before, ...(members ?? [])])
     const moved = await setMembers(needs, tx, caller, row, before, after, context)
-    record(needs, tx, caller, 'created', row, moved, context)
+    recordAudit(needs, tx, caller, context, groupChange('created', row, moved))
     const shown = await shownGroup(needs, tx, { ...message, groupId: row.id })
     return { ...shown, tag: 'created' as const }
   })
@@ -69,7 +69,7 @@ export const deleteScimGroup: Handling<'deleteScimGroup'> = (needs, message, con
     const { row, memberIds } = await foundGroup(needs, tx, message, ifMatch)
     const moved = await setMembers(needs, tx, caller, row, memberIds, new Set(), context)
     await deleteRow(tx, row.tenantId, row.id)
-    record(needs, tx, caller, 'deleted', row, moved, context)
+    recordAudit(needs, tx, caller, context, groupChange('deleted', row, moved))
     return { tag: 'deleted' as const }
   })
 
@@ -92,7 +92,7 @@ const write = (
     const moved = await setMembers(needs, tx, caller, row, memberIds, members, context)
     if (isRenamed || moved.added.length + moved.removed.length > 0) {
       await updateScimGroup(tx, named, needs.clock.now())
-      record(needs, tx, caller, 'updated', named, moved, context)
+      recordAudit(needs, tx, caller, context, groupChange('updated', named, moved))
     }
     return shownGroup(needs, tx, message)
   })
@@ -145,25 +145,19 @@ async function setMembers(
   return { added, removed }
 }
 
-function record(
-  needs: ScimGroupsNeeds,
-  tx: Transaction,
-  caller: Caller,
+const groupChange = (
   verb: 'created' | 'updated' | 'deleted',
   { id, displayName, role }: ScimGroupRow,
   { added, removed }: Moved,
-  context: MessageContext,
-): void {
-  recordAudit(needs, tx, caller, context, {
-    type: `admin.scim_group.${verb}`,
-    resource: { type: 'scim_group', id },
-    data: {
-      display_name: displayName,
-      role,
-      added: added.slice(0, AUDITED_IDS_MAX),
-      added_count: added.length,
-      removed: removed.slice(0, AUDITED_IDS_MAX),
-      removed_count: removed.length,
-    },
-  })
-}
+) => ({
+  type: `admin.scim_group.${verb}` as const,
+  resource: { type: 'scim_group', id },
+  data: {
+    display_name: displayName,
+    role,
+    added: added.slice(0, AUDITED_IDS_MAX),
+    added_count: added.length,
+    removed: removed.slice(0, AUDITED_IDS_MAX),
+    removed_count: removed.length,
+  },
+})

@@ -1,5 +1,4 @@
 /** Plans of the deployment. */
-import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
   deletePlan,
   findPlan,
@@ -10,11 +9,10 @@ import {
 } from '../../../../storage/identity/organization/billing.js'
 import { idempotently, kept } from '../../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import type { Caller } from '../../../domain/audit.js'
 import { isUuid } from '../../../domain/ids.js'
 import { listed } from '../../../platform/paging.js'
 import { recordAudit } from '../../../platform/record-audit.js'
-import type { BillingNeeds, Handling } from './needs.js'
+import type { Handling } from './needs.js'
 
 const UNKNOWN_PLAN = { tag: 'unknown_plan' } as const
 const NAME_TAKEN = { tag: 'name_taken' } as const
@@ -45,7 +43,7 @@ export const createBillingPlan: Handling<'createBillingPlan'> = (needs, message,
     const now = needs.clock.now()
     const plan = { ...members, id: needs.random.uuid(), createdAt: now, updatedAt: now }
     if (!(await insertPlan(tx, plan))) return NAME_TAKEN
-    record(needs, tx, caller, 'created', plan, context)
+    recordAudit(needs, tx, caller, context, planChange('created', plan))
     return { tag: 'created', plan, replayed: false } as const
   }
   return needs.database.system(
@@ -65,7 +63,7 @@ export const replaceBillingPlan: Handling<'replaceBillingPlan'> = async (
     const plan = await updatePlan(tx, { ...members, id: planId, updatedAt: needs.clock.now() })
     if (plan === undefined) return UNKNOWN_PLAN
     if (plan === 'name_taken') return NAME_TAKEN
-    record(needs, tx, caller, 'updated', plan, context)
+    recordAudit(needs, tx, caller, context, planChange('updated', plan))
     return { tag: 'found' as const, plan }
   }, context)
   if (outcome.tag === 'found') needs.tenants.send('forget', { tenantId: null })
@@ -82,27 +80,16 @@ export const deleteBillingPlan: Handling<'deleteBillingPlan'> = async (
     const plan = await deletePlan(tx, planId)
     if (plan === undefined) return UNKNOWN_PLAN
     if (plan === 'in_use') return { tag: plan }
-    record(needs, tx, caller, 'deleted', plan, context)
+    recordAudit(needs, tx, caller, context, planChange('deleted', plan))
     return { tag: 'deleted' }
   }, context)
 }
 
-function record(
-  needs: BillingNeeds,
-  tx: Transaction,
-  caller: Caller,
+const planChange = (
   verb: 'created' | 'updated' | 'deleted',
-  plan: Pick<PlanRow, 'id' | 'name' | 'features' | 'maxMembers' | 'maxTenants'>,
-  context: MessageContext,
-): void {
-  recordAudit(needs, tx, caller, context, {
-    type: `admin.billing_plan.${verb}`,
-    resource: { type: 'billing_plan', id: plan.id },
-    data: {
-      name: plan.name,
-      features: plan.features,
-      max_members: plan.maxMembers,
-      max_tenants: plan.maxTenants,
-    },
-  })
-}
+  { id, name, features, maxMembers, maxTenants }: Omit<PlanRow, 'createdAt' | 'updatedAt'>,
+) => ({
+  type: `admin.billing_plan.${verb}` as const,
+  resource: { type: 'billing_plan', id },
+  data: { name, features, max_members: maxMembers, max_tenants: maxTenants },
+})
