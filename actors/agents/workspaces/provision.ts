@@ -20,6 +20,7 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.js'
 import { agentRegistered, eventData, type NewEvent } from '../../domain/events.js'
+import { DEVICE_CODE, TOKEN_EXCHANGE } from '../../domain/oauth/grant-types.js'
 import { WORKSPACE_APPLICATION_SCOPES } from '../../domain/scopes.js'
 import { slugCandidates } from '../../domain/tenants/slugs.js'
 import { sha256 } from '../../domain/secret-hashes.js'
@@ -35,8 +36,8 @@ const APPLICATION_GRANTS = [
   'authorization_code',
   'refresh_token',
   'client_credentials',
-  'urn:ietf:params:oauth:grant-type:token-exchange',
-  'urn:ietf:params:oauth:grant-type:device_code',
+  TOKEN_EXCHANGE,
+  DEVICE_CODE,
 ]
 
 type WorkspaceOrder = {

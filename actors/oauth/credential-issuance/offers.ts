@@ -30,7 +30,7 @@ import { brandingOf } from '../../domain/tenants/branding.js'
 import { sha256 } from '../../domain/secret-hashes.js'
 import { pageOf } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
-import { PRE_AUTHORIZED_CODE } from '../tokens/protocol.js'
+import { PRE_AUTHORIZED_CODE } from '../../domain/oauth/grant-types.js'
 import type { Issuer } from './issuers.js'
 import type {
   CreateOffer,

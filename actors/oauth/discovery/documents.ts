@@ -17,12 +17,8 @@ import type { Locale } from '../../domain/i18n/locales.js'
 import { PERSON_CLAIMS } from '../../domain/person-claims.js'
 import { SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
-import {
-  CLIENT_AUTH_METHODS,
-  GRANT_TYPES,
-  PRE_AUTHORIZED_CODE,
-  PROOF_ALGORITHMS,
-} from '../tokens/protocol.js'
+import { GRANT_TYPES, PRE_AUTHORIZED_CODE } from '../../domain/oauth/grant-types.js'
+import { CLIENT_AUTH_METHODS, PROOF_ALGORITHMS } from '../tokens/protocol.js'
 
 /** The claims of every ID token, without the user claims. */
 const TOKEN_CLAIMS = [

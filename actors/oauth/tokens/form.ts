@@ -1,5 +1,6 @@
 /** Parses the form of an OAuth endpoint. Repeated parameters are an error (RFC 6749 section 3.2). */
-import { type FormFields, TOKEN_EXCHANGE } from './protocol.js'
+import { TOKEN_EXCHANGE } from '../../domain/oauth/grant-types.js'
+import type { FormFields } from './protocol.js'
 
 /** May repeat (RFC 8707 section 2). An exchange may repeat `audience` too (RFC 8693 section 2.1). */
 const REPEATABLE = 'resource'

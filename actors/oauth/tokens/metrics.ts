@@ -2,7 +2,7 @@
 import type { Registry } from 'prom-client'
 import { counter } from '../../platform/metrics.js'
 import type { SubjectType } from '../../domain/principal.js'
-import type { GrantType } from './protocol.js'
+import type { GrantType } from '../../domain/oauth/grant-types.js'
 
 /** Why a token was issued: a grant of the token endpoint, agent login, delegation or organization token. */
 export type IssuedFor = GrantType | 'agent_login' | 'delegation' | 'organization'

@@ -41,24 +41,6 @@ export type TokensProtocol = {
   invalidate: Send<Invalidate>
 }
 
-export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
-/** RFC 7523 section 2.1. */
-export const JWT_BEARER = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
-/** OpenID4VCI section 6.1. */
-export const PRE_AUTHORIZED_CODE = 'urn:ietf:params:oauth:grant-type:pre-authorized_code'
-/** The grant types of the token endpoint. Discovery lists those that are enabled. */
-export const GRANT_TYPES = [
-  'authorization_code',
-  'client_credentials',
-  'refresh_token',
-  TOKEN_EXCHANGE,
-  'urn:ietf:params:oauth:grant-type:device_code',
-  'urn:openid:params:grant-type:ciba',
-  JWT_BEARER,
-  PRE_AUTHORIZED_CODE,
-] as const
-export type GrantType = (typeof GRANT_TYPES)[number]
-
 /** Methods of client authentication. Discovery lists exactly these (RFC 8414 section 2). */
 export const CLIENT_AUTH_METHODS = [
   'client_secret_basic',

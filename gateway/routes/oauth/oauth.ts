@@ -1,7 +1,6 @@
 /** The token, introspection and revocation endpoints. */
 import { z } from 'zod'
 import {
-  GRANT_TYPES,
   INTROSPECTION_SCOPE,
   type Introspection,
   type Issued,
@@ -14,6 +13,7 @@ import {
 } from '../../../actors/oauth/tokens/protocol.js'
 import { quoted } from '../../../runtime/kernel/text/json-text.js'
 import type { PolicyName } from '../../../actors/operations/rate-limits/protocol.js'
+import { GRANT_TYPES } from '../../../actors/domain/oauth/grant-types.js'
 import { actClaim } from '../../../actors/domain/principal.js'
 import { challengeHints, scopeChallenge } from '../../request/authenticate.js'
 import {

@@ -5,6 +5,7 @@
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
+import { DEVICE_CODE } from '../../../actors/domain/oauth/grant-types.js'
 import type { Environment } from '../../kernel/config/environment.js'
 import { type Clock, systemClock } from '../../kernel/clock.js'
 import { nextWait } from './delegation.js'
@@ -20,7 +21,6 @@ import {
 } from './refusal.js'
 
 const VERSION = 1
-const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
 const TOKEN = '/oauth/token'
 /** A token is renewed this long before it expires. */
 const FRESH_FOR_SECS = 30
@@ -99,7 +99,7 @@ export async function awaitLogin(
   clock: Clock = systemClock,
 ): Promise<StoredLogin> {
   const deadlineMs = clock.monotonicMs() + request.expiresInSecs * 1000
-  const form = { grant_type: DEVICE_GRANT, client_id: clientId, device_code: request.deviceCode }
+  const form = { grant_type: DEVICE_CODE, client_id: clientId, device_code: request.deviceCode }
   const poll: Request = { method: 'POST', path: TOKEN, form }
   let intervalSecs = request.intervalSecs
   for (;;) {

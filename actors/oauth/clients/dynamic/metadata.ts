@@ -7,9 +7,9 @@ import { namesUser } from '../../../../runtime/kernel/text/urls.js'
 import type { ApplicationRow } from '../../../../storage/oauth/applications.js'
 import type { HandedOn } from '../../../../storage/oauth/client-registration.js'
 import type { ApplicationDraft, ClientJwks } from '../registered/protocol.js'
-import { isGrantType } from '../registered/rules.js'
 import { RESPONSE_TYPES } from '../../tokens/authorization/protocol.js'
 import { asId } from '../../../domain/ids.js'
+import { isRegistrable } from '../../../domain/oauth/grant-types.js'
 import { isLoopbackOnly } from '../../../domain/redirect-uri.js'
 import { changedName } from '../../../domain/shown-names.js'
 import type { ClientMetadata, MetadataRefused } from './protocol.js'
@@ -85,7 +85,7 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
   const foreign = NOT_HERE.find(asks)
   if (foreign !== undefined) throw new Fault(`${foreign} is not supported`)
 
-  const grantTypes = someOf(from('grant_types'), 'grant_types', isGrantType) ?? [
+  const grantTypes = someOf(from('grant_types'), 'grant_types', isRegistrable) ?? [
     'authorization_code',
   ]
   const codes = grantTypes.includes('authorization_code')

@@ -1,6 +1,7 @@
 /** Rules for applications (RFC 7591 section 2). See docs/reference/oauth.md. */
 import { LOOPBACK_HOSTS, namesUser } from '../../../../runtime/kernel/text/urls.js'
 import { redirectUriFault } from '../../../domain/redirect-uri.js'
+import { clientsOf, isRegistrable } from '../../../domain/oauth/grant-types.js'
 import { CONTROL_PLANE_SCOPES, powersBeyond, TENANT_SCOPES } from '../../../domain/scopes.js'
 import { DEFAULT_SCOPES } from '../../../../storage/oauth/applications.js'
 import type { ScopeBounds } from '../../../../storage/oauth/client-registration.js'
@@ -12,21 +13,6 @@ import type {
   ClientType,
   TokenEndpointAuthMethod,
 } from './protocol.js'
-
-/** Every grant that an application may have. */
-const GRANT_TYPES = new Set([
-  'authorization_code',
-  'refresh_token',
-  'client_credentials',
-  'urn:ietf:params:oauth:grant-type:token-exchange',
-  'urn:ietf:params:oauth:grant-type:device_code',
-  'urn:openid:params:grant-type:ciba',
-])
-
-/** True if an application may have the grant. */
-export function isGrantType(grant: string): boolean {
-  return GRANT_TYPES.has(grant)
-}
 
 const KNOWN_SCOPES = new Set<string>([
   ...TENANT_SCOPES,
@@ -136,13 +122,11 @@ function uriFault(
 }
 
 function grantFault(grants: readonly string[], kind: ClientKind): ApplicationInvalid | undefined {
-  if (kind.clientType === 'public' && grants.includes('client_credentials'))
-    return bad('/grant_types', 'A public client cannot have client_credentials.')
-  // OpenID Connect CIBA section 7.1: the client must authenticate.
-  if (kind.clientType === 'public' && grants.includes('urn:openid:params:grant-type:ciba'))
-    return bad('/grant_types', 'A public client cannot have CIBA.')
+  const foreign = grants.map(clientsOf).find((one) => one?.publicClients === false)
+  if (kind.clientType === 'public' && foreign !== undefined)
+    return bad('/grant_types', `A public client cannot have ${foreign.name}.`)
   return first(grants, '/grant_types', (grant) =>
-    isGrantType(grant) ? undefined : 'is not a supported grant type',
+    isRegistrable(grant) ? undefined : 'is not a supported grant type',
   )
 }
 

@@ -19,8 +19,9 @@ import { readCibaRequest } from './ciba-parameters.js'
 import type { DecisionNeeds } from './decision.js'
 import { type HintNeeds, subjectOf } from './hints.js'
 import type { BackchannelMetrics } from './metrics.js'
-import { CIBA_GRANT, type CibaRefused, type CibaStarted } from './protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { CibaRefused, CibaStarted } from './protocol.js'
+import { CIBA } from '../../../domain/oauth/grant-types.js'
 
 const AUTH_REQ_ID_BYTES = 32
 
@@ -40,7 +41,7 @@ export function authorizeBackchannel(
   request: TokenRequest,
   context: MessageContext,
 ): Promise<CibaStarted | CibaRefused | OAuthRefused | ProofRefused> {
-  const counted = { grantType: CIBA_GRANT, quota: 'ciba' } as const
+  const counted = { grantType: CIBA, quota: 'ciba' } as const
   const start = (asked: ClientRequest) => startFor(needs, asked, context)
   return withClientRequest(needs, request, counted, start, context)
 }

@@ -23,13 +23,13 @@ import { newUserCode, readUserCode, showUserCode } from '../../../domain/user-co
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { type AttemptCounts, judgeAttempt, type Judged } from '../../../platform/attempts.js'
+import { DEVICE_CODE } from '../../../domain/oauth/grant-types.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../protocol.js'
 import { type ClientRequest, type ClientRequestNeeds, withClientRequest } from './request.js'
 import { decide, decidedBefore, type DecisionNeeds, grantable } from './decision.js'
 import type { BackchannelMetrics } from './metrics.js'
 import {
   type DecideDevice,
-  DEVICE_GRANT,
   type DeviceDecided,
   type DevicePage,
   type DeviceQuestion,
@@ -59,7 +59,7 @@ export function authorizeDevice(
   request: TokenRequest,
   context: MessageContext,
 ): Promise<DeviceStarted | OAuthRefused | ProofRefused> {
-  const counted = { grantType: DEVICE_GRANT, quota: 'device' } as const
+  const counted = { grantType: DEVICE_CODE, quota: 'device' } as const
   const start = (asked: ClientRequest) => startFor(needs, asked, request.address, context)
   return withClientRequest(needs, request, counted, start, context)
 }

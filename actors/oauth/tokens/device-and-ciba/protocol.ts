@@ -31,10 +31,6 @@ export type BackchannelProtocol = {
   answerInbox: Ask<AnswerInbox, InboxAnswered>
 }
 
-/** The grant types that an application needs, as discovery lists them. */
-export const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
-export const CIBA_GRANT = 'urn:openid:params:grant-type:ciba'
-
 export type DeviceStarted = {
   readonly tag: 'started'
   readonly deviceCode: string

@@ -1,7 +1,6 @@
 /**
- * grant_type=urn:ietf:params:oauth:grant-type:device_code and urn:openid:params:grant-type:ciba: the
- * client polls while the user decides on another device (RFC 8628 sections 3.4 and 3.5, OpenID
- * Connect CIBA sections 10.1 and 11).
+ * The device grant and CIBA: the client polls while the user decides on another device (RFC 8628
+ * sections 3.4 and 3.5, OpenID Connect CIBA sections 10.1 and 11).
  *
  * An approved request is redeemed once. All checks run first, then one statement redeems the request
  * and creates its refresh family. Later polls get the error of an unknown code.
@@ -23,7 +22,8 @@ import type { TokenMetrics } from '../metrics.js'
 import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
 import { downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
-import type { GrantType, Issued, OAuthRefused, ProofRefused } from '../protocol.js'
+import { CIBA, DEVICE_CODE } from '../../../domain/oauth/grant-types.js'
+import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'
@@ -32,15 +32,12 @@ import { sha256 } from '../../../domain/secret-hashes.js'
 /** What a client waits longer after a poll that is too early (RFC 8628 section 3.5). A poll after the interval is answered. */
 const SLOW_DOWN_SECS = 5
 
-type BackchannelGrant = Extract<
-  GrantType,
-  'urn:ietf:params:oauth:grant-type:device_code' | 'urn:openid:params:grant-type:ciba'
->
+type BackchannelGrant = typeof DEVICE_CODE | typeof CIBA
 
 /** The request kind and the form parameter of each grant type. */
 const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: string }> = {
-  'urn:ietf:params:oauth:grant-type:device_code': { kind: 'device', parameter: 'device_code' },
-  'urn:openid:params:grant-type:ciba': { kind: 'ciba', parameter: 'auth_req_id' },
+  [DEVICE_CODE]: { kind: 'device', parameter: 'device_code' },
+  [CIBA]: { kind: 'ciba', parameter: 'auth_req_id' },
 }
 
 type BackchannelNeeds = PersonTokensNeeds & {

@@ -11,17 +11,15 @@ import { metered } from '../clients/client-quotas.js'
 import { type Client, isAdmitted } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import {
-  GRANT_TYPES,
+  CIBA,
+  clientsOf,
+  DEVICE_CODE,
   type GrantType,
-  type Issued,
   JWT_BEARER,
-  type OAuthRefused,
   PRE_AUTHORIZED_CODE,
-  type ProofRefused,
-  type SecretIssued,
   TOKEN_EXCHANGE,
-  type TokenRequest,
-} from '../protocol.js'
+} from '../../../domain/oauth/grant-types.js'
+import type { Issued, OAuthRefused, ProofRefused, SecretIssued, TokenRequest } from '../protocol.js'
 import { formOf, refuse, refusedRequester, type Requester, whyOf } from '../refusals.js'
 import { guardedTools, type TokenTools } from '../tools.js'
 import { grantCode } from './authorization-code.js'
@@ -33,8 +31,6 @@ import { grantRefresh } from './refresh-token.js'
 import { type ExchangeProof, grantExchange } from './token-exchange.js'
 
 const assertionMissing = refuse('invalid_request', 'assertion is missing', 'parameter_missing')
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
-const CIBA = 'urn:openid:params:grant-type:ciba'
 /** Grants without user interaction, which cannot grant authorization_details. */
 const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set([
   'client_credentials',
@@ -191,5 +187,5 @@ function asOAuthRefusal(error: unknown): OAuthRefused {
 }
 
 function isGrantType(text: string): text is GrantType {
-  return (GRANT_TYPES as readonly string[]).includes(text)
+  return clientsOf(text) !== undefined
 }

@@ -1,6 +1,5 @@
 /**
- * grant_type=urn:ietf:params:oauth:grant-type:token-exchange (RFC 8693): exchanges a token for one
- * with fewer rights, or for one of the next agent.
+ * Token exchange (RFC 8693): exchanges a token for one with fewer rights, or for one of the next agent.
  *
  * The new token never has more than the subject token: scopes and lifetime are bounded by it. Session,
  * refresh family and delegation stay the same, so revoking them revokes the new token too.
@@ -41,13 +40,8 @@ import {
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { TokenMetrics } from '../metrics.js'
-import {
-  type Issued,
-  type OAuthRefused,
-  type ProofRefused,
-  type SecretIssued,
-  TOKEN_EXCHANGE,
-} from '../protocol.js'
+import { TOKEN_EXCHANGE } from '../../../domain/oauth/grant-types.js'
+import type { Issued, OAuthRefused, ProofRefused, SecretIssued } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
 import type { GroupCommit } from '../../../platform/batching/group-commit.js'

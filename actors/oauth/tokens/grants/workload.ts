@@ -12,14 +12,8 @@ import type { AdmittedClient } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { readRequestedAudience } from '../issue/audience.js'
 import type { ResourceLookup } from '../issue/api-resource.js'
-import {
-  type GrantType,
-  type Issued,
-  JWT_BEARER,
-  type OAuthRefused,
-  type ProofRefused,
-  TOKEN_EXCHANGE,
-} from '../protocol.js'
+import { type GrantType, JWT_BEARER, TOKEN_EXCHANGE } from '../../../domain/oauth/grant-types.js'
+import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { refuse, refusedClient } from '../refusals.js'
 import type { TokenTools } from '../tools.js'
 import { grantService } from './client-credentials.js'

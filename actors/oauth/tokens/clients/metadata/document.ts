@@ -1,5 +1,5 @@
 /** Reads client metadata documents (Client ID Metadata Documents, section 4; RFC 7591 section 2). */
-import { JWT_BEARER } from '../../protocol.js'
+import { clientsOf } from '../../../../domain/oauth/grant-types.js'
 import { sha256Of } from '../../../../platform/outbound-http/remote-documents.js'
 import type { DocumentMembers } from '../../../../../storage/oauth/observed-clients.js'
 import { redirectUriFault } from '../../../../domain/redirect-uri.js'
@@ -25,9 +25,6 @@ export type ReadDocument =
   | ({ readonly tag: 'read' } & ClientDocument)
   | { readonly tag: 'faulty'; readonly fault: string }
 
-const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
-/** Grants of a client that is not registered. */
-const GRANTS: readonly string[] = ['authorization_code', 'refresh_token', DEVICE_CODE]
 const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'] as const
 const SECRETS = ['client_secret', 'client_secret_expires_at'] as const
 const LIST_MAX = 100
@@ -127,8 +124,10 @@ function read(
 /** Without `grant_types` the client has the code grant alone. Grants that it cannot have are ignored. */
 function grants(value: unknown, method: string): string[] {
   if (value === undefined) return ['authorization_code']
-  const possible = method === 'none' ? GRANTS : [...GRANTS, JWT_BEARER]
-  const known = texts(value, 'grant_types').filter((grant) => possible.includes(grant))
+  const known = texts(value, 'grant_types').filter((grant) => {
+    const clients = clientsOf(grant)
+    return clients?.documented && (clients.publicClients || method !== 'none')
+  })
   if (known.length === 0) throw new Fault('grant_types names no grant that such a client can have')
   return known
 }
