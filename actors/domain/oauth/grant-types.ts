@@ -41,8 +41,10 @@ export const GRANT_TYPES = Object.keys(GRANTS) as GrantType[]
 
 /** Which clients may have the grant. Undefined for an unknown grant. */
 export function clientsOf(grant: string): Clients | undefined {
-  return Object.hasOwn(GRANTS, grant) ? GRANTS[grant as GrantType] : undefined
+  return isGrantType(grant) ? GRANTS[grant] : undefined
 }
+
+export const isGrantType = (text: string): text is GrantType => Object.hasOwn(GRANTS, text)
 
 /** True if an application may be registered with the grant. */
 export const isRegistrable = (grant: string): boolean => clientsOf(grant)?.registrable === true

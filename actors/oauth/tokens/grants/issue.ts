@@ -12,9 +12,9 @@ import { type Client, isAdmitted } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import {
   CIBA,
-  clientsOf,
   DEVICE_CODE,
   type GrantType,
+  isGrantType,
   JWT_BEARER,
   PRE_AUTHORIZED_CODE,
   TOKEN_EXCHANGE,
@@ -26,38 +26,57 @@ import { grantCode } from './authorization-code.js'
 import { grantClientCredentials } from './client-credentials.js'
 import { grantBackchannel } from './device-and-ciba.js'
 import { grantPreAuthorized } from './pre-authorized-code.js'
-import { admittedClient, assertionRefused, grantWorkload, workloadAssertion } from './workload.js'
+import {
+  admittedClient,
+  assertionRefused,
+  BEYOND_RULE,
+  BeyondRule,
+  foreignTarget,
+  grantWorkload,
+  withinRule,
+  workloadAssertion,
+} from './workload.js'
 import { grantRefresh } from './refresh-token.js'
 import { type ExchangeProof, grantExchange } from './token-exchange.js'
 
 const assertionMissing = refuse('invalid_request', 'assertion is missing', 'parameter_missing')
-/** Grants without user interaction, which cannot grant authorization_details. */
-const WITHOUT_DETAILS: ReadonlySet<GrantType> = new Set([
-  'client_credentials',
-  JWT_BEARER,
-  TOKEN_EXCHANGE,
-])
 
 type Outcome = Issued | SecretIssued | OAuthRefused | ProofRefused
-type Grant = (
+type Run<Known extends Client | null> = (
   tools: TokenTools,
-  client: Client,
+  client: Known,
   form: OAuthForm,
   proof: ExchangeProof,
   context: MessageContext,
 ) => Promise<Outcome>
 
+/** Everything that is decided for a grant. */
+type Grant = {
+  /**
+   * What a client may do that a rule of a trusted issuer admits: get a token for itself, use what another granted to its
+   * application, or nothing. The tools of such a request keep to the rule (`withinRule`).
+   */
+  readonly workload: 'for itself' | 'within its rule' | 'refused'
+  /** `refused`: the grant has none (RFC 9396 section 6 forbids to ignore them). `granted`: those that were granted. */
+  readonly details: 'refused' | 'granted'
+} & (
+  | { readonly client: 'required'; readonly run: Run<Client> }
+  | { readonly client: 'optional' | 'or actor_token'; readonly run: Run<Client | null> }
+)
+
+// biome-ignore format: a table
 const GRANTS: Readonly<Record<GrantType, Grant>> = {
-  authorization_code: grantCode,
-  client_credentials: grantClientCredentials,
-  refresh_token: grantRefresh,
-  [TOKEN_EXCHANGE]: grantExchange,
-  // Every assertion has a client: without one the request was refused before.
-  [JWT_BEARER]: () => Promise.resolve(assertionMissing),
-  [DEVICE_CODE]: (tools, ...request) => grantBackchannel(tools, DEVICE_CODE, ...request),
-  [CIBA]: (tools, ...request) => grantBackchannel(tools, CIBA, ...request),
-  [PRE_AUTHORIZED_CODE]: (tools, client, form, { jkt }, context) =>
-    grantPreAuthorized(tools, client, form, jkt, context),
+  authorization_code: { client: 'required', workload: 'within its rule', details: 'granted', run: grantCode },
+  client_credentials: { client: 'required', workload: 'for itself', details: 'refused', run: grantClientCredentials },
+  refresh_token: { client: 'required', workload: 'within its rule', details: 'granted', run: grantRefresh },
+  // The actor token alone can identify the agent.
+  [TOKEN_EXCHANGE]: { client: 'or actor_token', workload: 'within its rule', details: 'refused', run: grantExchange },
+  // With an assertion a workload asks for itself.
+  [JWT_BEARER]: { client: 'required', workload: 'within its rule', details: 'refused', run: () => Promise.resolve(assertionMissing) },
+  [DEVICE_CODE]: { client: 'required', workload: 'within its rule', details: 'granted', run: (tools, ...of) => grantBackchannel(tools, DEVICE_CODE, ...of) },
+  [CIBA]: { client: 'required', workload: 'within its rule', details: 'granted', run: (tools, ...of) => grantBackchannel(tools, CIBA, ...of) },
+  // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
+  [PRE_AUTHORIZED_CODE]: { client: 'optional', workload: 'refused', details: 'granted', run: grantPreAuthorized },
 }
 
 export async function issueToken(
@@ -85,14 +104,13 @@ async function runGrant(
 ): Promise<Outcome> {
   const grantType = grantTypeOf(tools, requester)
   const assertion = typeof grantType === 'object' ? null : workloadAssertion(grantType, form)
-  // In a token exchange the actor token alone can identify the agent.
-  const byActor = grantType === TOKEN_EXCHANGE && form.get('actor_token') !== null
-  // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
-  const mayBeUnknown = byActor || grantType === PRE_AUTHORIZED_CODE || typeof grantType === 'object'
+  const needed = typeof grantType === 'object' ? 'optional' : GRANTS[grantType].client
+  const isNeeded =
+    needed === 'or actor_token' ? form.get('actor_token') === null : needed === 'required'
   const found =
     assertion !== null
       ? workloadOf(tools, request, form, assertion, context)
-      : mayBeUnknown && !identifiesClient(request.authorization, form)
+      : !isNeeded && !identifiesClient(request.authorization, form)
         ? null
         : clientOf(tools, request, form, context)
   const counted = await tools.quotas.count(
@@ -131,10 +149,6 @@ async function workloadOf(
   return assertionRefused('invalid_grant', { refused: 'client', tenantId }, clientId)
 }
 
-/** True for a token of a workload for itself, which has the limits of its rule. */
-const isForItself = (grantType: GrantType, form: OAuthForm) =>
-  grantType === 'client_credentials' || workloadAssertion(grantType, form) !== null
-
 function grantTypeOf(
   { credentials }: TokenTools,
   { grantType }: Requester,
@@ -164,8 +178,8 @@ async function runCounted(
   if (dpopProof === null && needsProof) return refusal('this client needs a DPoP proof')
   const key = await provenKey(tools, request)
   if ('tag' in key) return key
-  // RFC 9396 section 6: refuse details that cannot be granted instead of ignoring them.
-  if (WITHOUT_DETAILS.has(grantType) && form.get('authorization_details') !== null)
+  const grant = GRANTS[grantType]
+  if (grant.details === 'refused' && form.get('authorization_details') !== null)
     return refuse(
       'invalid_authorization_details',
       'this grant does not support authorization_details',
@@ -173,19 +187,26 @@ async function runCounted(
     )
   const own = guardedTools(tools, address, context)
   const proof = { ...key, refusal, address }
-  if (client !== null && isAdmitted(client) && isForItself(grantType, form))
-    return grantWorkload(own, client, form, { proof, grantType }, context)
-  if (client !== null) return GRANTS[grantType](own, client, form, proof, context)
-  return grantType === PRE_AUTHORIZED_CODE
-    ? grantPreAuthorized(own, null, form, key.jkt, context)
-    : grantExchange(own, null, form, proof, context)
+  if (client === null) {
+    if (grant.client === 'required') throw new Error('the grant needs a client')
+    return grant.run(own, null, form, proof, context)
+  }
+  if (!isAdmitted(client)) return grant.run(own, client, form, proof, context)
+  const foreign = foreignTarget(own, client, form)
+  if (foreign !== null) return foreign
+  const limited = withinRule(own, client)
+  switch (workloadAssertion(grantType, form) === null ? grant.workload : 'for itself') {
+    case 'for itself':
+      return grantWorkload(limited, client, form, { proof, grantType }, context)
+    case 'within its rule':
+      return grant.run(limited, client, form, proof, context)
+    case 'refused':
+      return BEYOND_RULE
+  }
 }
 
 function asOAuthRefusal(error: unknown): OAuthRefused {
-  if (!(error instanceof PolicyDenied)) throw error
-  return refuse('policy_denied', DENIED, 'access_policy')
-}
-
-function isGrantType(text: string): text is GrantType {
-  return clientsOf(text) !== undefined
+  if (error instanceof BeyondRule) return BEYOND_RULE
+  if (error instanceof PolicyDenied) return refuse('policy_denied', DENIED, 'access_policy')
+  throw error
 }

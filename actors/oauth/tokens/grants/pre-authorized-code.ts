@@ -24,6 +24,7 @@ import type { TokenSigner } from '../issue/token-signer.js'
 import type { TokenMetrics } from '../metrics.js'
 import { PRE_AUTHORIZED_CODE } from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused } from '../protocol.js'
+import type { RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
 import type { JwtSettings } from '../settings.js'
 import { inTenant } from '../../../platform/in-tenant.js'
@@ -51,7 +52,7 @@ export async function grantPreAuthorized(
   needs: PreAuthorizedNeeds,
   client: Client | null,
   form: OAuthForm,
-  jkt: string | null,
+  { jkt }: Pick<RefreshProof, 'jkt'>,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { database, clock, random } = needs

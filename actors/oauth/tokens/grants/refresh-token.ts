@@ -22,7 +22,7 @@ import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 import { endSession } from '../../../../storage/oauth/token-sessions.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { AccessGrant } from '../issue/access-token.js'
-import { type Client, publicClientId } from '../clients/clients.js'
+import { type Client, isAdmitted, publicClientId } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import type { DeadFamilies, DeadFamily } from './dead-families.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
@@ -46,6 +46,7 @@ import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 export const REFRESH_TOKEN_BYTES = 32
 const GRACE_MS = 10_000
 const REUSED = 'the refresh token was used before: its family is revoked'
+const REPEATED = 'the refresh token was used just now, and not by this workload'
 const NOT_THEIRS = 'the refresh token is unknown or belongs to another client'
 
 type RefreshNeeds = PersonTokensNeeds & {
@@ -178,7 +179,9 @@ async function rotate(
   const successorAnswer = await sealer.seal(
     row.tenantId,
     answerContext(row),
-    Buffer.from(JSON.stringify(answer)),
+    Buffer.from(
+      JSON.stringify(isAdmitted(client) ? { ...answer, ruleId: client.admitted.ruleId } : answer),
+    ),
   )
   const event = issuedEvent(random, grant, access, 'refresh_token', context.requestId)
   const rotated = await commits.win(row.tenantId, {
@@ -292,7 +295,13 @@ async function repeat(
   const { sealer } = needs
   if (row.successorAnswer === null) return revoke(needs, row, client, 'replay', context)
   const response = await sealer.open(row.tenantId, answerContext(row), row.successorAnswer)
-  return JSON.parse(Buffer.from(response).toString('utf8')) as Issued
+  const { ruleId, ...answer } = JSON.parse(Buffer.from(response).toString('utf8')) as Issued & {
+    readonly ruleId?: string
+  }
+  // The tokens of the application may have more than the rule of a workload.
+  return isAdmitted(client) && client.admitted.ruleId !== ruleId
+    ? refuse('invalid_grant', REPEATED, 'refresh_token_reused')
+    : answer
 }
 
 async function revoke(

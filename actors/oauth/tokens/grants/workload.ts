@@ -11,7 +11,7 @@ import { tenantOfRequest } from '../clients/metadata/tenant-of-request.js'
 import type { AdmittedClient } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { readRequestedAudience } from '../issue/audience.js'
-import type { ResourceLookup } from '../issue/api-resource.js'
+import { scopesBeside } from '../issue/api-resource.js'
 import { type GrantType, JWT_BEARER, TOKEN_EXCHANGE } from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { refuse, refusedClient } from '../refusals.js'
@@ -84,57 +84,84 @@ async function tenantOf(
   return found.tag === 'tenant' ? found.tenantId : null
 }
 
-/** A service token of the application within the rule. Issues no refresh token. */
-export async function grantWorkload(
+/** A service token of the application. Issues no refresh token. @param tools from `withinRule` */
+export function grantWorkload(
   tools: TokenTools,
-  client: AdmittedClient,
+  { row }: AdmittedClient,
   form: OAuthForm,
   { proof, grantType }: { readonly proof: RefreshProof; readonly grantType: GrantType },
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
-  const { jwt, clock, resources, issuer } = tools
-  const { admitted } = client
-  const read = readRequestedAudience(form)
-  if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
-  const allowed = new Set(admitted.resources.map(resourceKey))
-  const foreign = read.requested.find((one) => one !== issuer && !allowed.has(resourceKey(one)))
-  if (foreign !== undefined)
-    return refuse('invalid_target', 'the rule does not allow this resource', 'resource_not_granted')
-  const restSecs = admitted.expiresAtSecs - clock.nowSecs()
-  const lifetimeSecs = Math.max(
-    1,
-    Math.floor(
-      Math.min(
-        jwt.access_token_lifetime_agent_secs,
-        restSecs,
-        admitted.maxLifetimeSecs ?? Infinity,
-      ),
-    ),
-  )
-  const limited = {
-    ...tools,
-    jwt: { ...jwt, access_token_lifetime_agent_secs: lifetimeSecs },
-    resources: within(resources, admitted.scopes, lifetimeSecs),
-  }
-  const party = { ...client.row, defaultScopes: client.row.scopes }
-  return grantService(limited, party, form, proof, { issuedFor: grantType }, context)
+  const party = { ...row, defaultScopes: row.scopes }
+  return grantService(tools, party, form, proof, { issuedFor: grantType }, context)
 }
 
-/** The resources with the scopes of the rule alone, and tokens that live no longer than it says. */
-function within(
-  lookup: ResourceLookup,
-  scopes: readonly string[],
-  lifetimeSecs: number,
-): ResourceLookup {
+export const BEYOND_RULE = refuse(
+  'unauthorized_client',
+  'the rule of the workload does not allow this token',
+  'grant_not_allowed',
+)
+/** Thrown by the signer of `withinRule`. The grant of the request has had no effect yet. */
+export class BeyondRule extends Error {}
+
+/** True for the audiences that a workload may ask for: this service, its application, and the resources of its rule. */
+const isAudience = (issuer: string, { row, admitted }: AdmittedClient) => {
+  const named = isNamed(admitted)
+  return (uri: string) => uri === issuer || uri === row.audience || named(uri)
+}
+
+const isNamed = ({ resources }: AdmittedClient['admitted']) => {
+  const keys = new Set(resources.map(resourceKey))
+  keys.delete(null)
+  return (uri: string) => keys.has(resourceKey(uri))
+}
+
+/** The refusal of a request for a token at a resource that the rule does not name. */
+export function foreignTarget(
+  { issuer }: TokenTools,
+  client: AdmittedClient,
+  form: OAuthForm,
+): OAuthRefused | null {
+  const read = readRequestedAudience(form)
+  if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
+  return read.requested.every(isAudience(issuer, client))
+    ? null
+    : refuse('invalid_target', 'the rule does not allow this resource', 'resource_not_granted')
+}
+
+/**
+ * The tools of a workload. They know the resources and scopes of its rule alone, and their signer, which every token
+ * passes, refuses what is beyond the rule and ends tokens with the assertion.
+ */
+export function withinRule(tools: TokenTools, client: AdmittedClient): TokenTools {
+  const { clock, issuer, resources, signer } = tools
+  const { row, admitted } = client
+  const named = isNamed(admitted)
+  const allowed = isAudience(issuer, client)
+  const scopes = new Set([...row.scopes, ...scopesBeside(row)])
   const limit = (rows: readonly ApiResource[]) =>
-    rows.map((row) => ({
-      ...row,
-      scopes: row.scopes.filter(({ name }) => scopes.includes(name)),
-      accessTokenLifetimeSecs: Math.min(row.accessTokenLifetimeSecs ?? lifetimeSecs, lifetimeSecs),
-    }))
+    rows
+      .filter(({ resource }) => named(resource))
+      .map((one) => ({ ...one, scopes: one.scopes.filter(({ name }) => scopes.has(name)) }))
   return {
-    byUri: async (tenantId, uris) => limit(await lookup.byUri(tenantId, uris)),
-    byId: async (tenantId, ids) => limit(await lookup.byId(tenantId, ids)),
+    ...tools,
+    resources: {
+      byUri: async (tenantId, uris) => limit(await resources.byUri(tenantId, uris)),
+      byId: async (tenantId, ids) => limit(await resources.byId(tenantId, ids)),
+    },
+    signer: {
+      ...signer,
+      sign(grant, secs, ...rest) {
+        const isWithin =
+          grant.authorizationDetails === null &&
+          grant.audience.every(allowed) &&
+          grant.scopes.every((scope) => scopes.has(scope))
+        if (!isWithin) throw new BeyondRule()
+        const { expiresAtSecs, maxLifetimeSecs } = admitted
+        const most = Math.min(secs, expiresAtSecs - clock.nowSecs(), maxLifetimeSecs ?? Infinity)
+        return signer.sign(grant, Math.max(1, Math.floor(most)), ...rest)
+      },
+    },
   }
 }
 
