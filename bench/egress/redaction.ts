@@ -3,6 +3,7 @@
  * MiB. Hostile pairs of secret and body are those that make naive search quadratic.
  */
 import { randomBytes } from 'node:crypto'
+import { readAuthScheme } from '../../actors/domain/vault/egress.js'
 import { createRedactor, SecretEncodings } from '../../actors/vault/egress/redact/redaction.js'
 import { compare, type Contender, type Measured, publish } from '../harness.js'
 
@@ -36,7 +37,7 @@ function through(ms: number, work: (chunk: Buffer) => void, chunk: Buffer): Meas
 }
 
 function redacting(name: string, secret: string, chunk: Buffer): Contender {
-  const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
+  const encodings = new SecretEncodings(Buffer.from(secret), readAuthScheme('header:x-k')!)
   const redactor = createRedactor(encodings)
   return { name, run: (ms) => through(ms, (bytes) => void redactor.push(bytes), chunk) }
 }

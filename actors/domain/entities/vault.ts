@@ -1,12 +1,16 @@
 /** Credentials of the vault, their grants and leases, as the API shows them. */
 import { z } from 'zod'
+import { ANY_AUTH_SCHEME } from '../vault/egress.js'
 import type { RecordOf } from './record.js'
 
 export const credentialType = z.enum(['oauth2', 'api_key', 'ssh_key', 'ssh_ca', 'custom'])
-export const authScheme = z.string().max(80).meta({
-  description: 'bearer, basic, header:<name> or query:<key>. none for an ssh_ca.',
-  example: 'bearer',
-})
+export const authScheme = z
+  .string()
+  .max(80)
+  .meta({
+    description: `${ANY_AUTH_SCHEME}. none for an ssh_ca.`,
+    example: 'bearer',
+  })
 export const metadata = z.record(z.string(), z.unknown())
 const time = z.iso.datetime()
 export const capability = z.enum(['list', 'use', 'sign'])

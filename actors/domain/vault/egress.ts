@@ -3,16 +3,45 @@
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
 export type ProxyMethod = (typeof METHODS)[number]
 
-/** The header or query parameter that a scheme sets. The caller must not send it. */
-type InjectionPoint =
-  | { readonly in: 'header'; readonly name: string }
-  | { readonly in: 'query'; readonly key: string }
+/** An `auth_scheme`, read: how a secret is sent. The caller must not send the header or parameter of this name. */
+export type AuthScheme = {
+  /** As it is stored. */
+  readonly text: string
+  readonly name: string
+} & (
+  | { readonly kind: 'field'; readonly prefix: string }
+  /** The secret is `user:password`, and sent in base64. */
+  | { readonly kind: 'basic'; readonly prefix: string }
+  | { readonly kind: 'query' }
+)
 
-/** Null for the scheme `none`. */
-export function injectionPoint(authScheme: string): InjectionPoint | null {
-  if (authScheme === 'bearer' || authScheme === 'basic')
-    return { in: 'header', name: 'authorization' }
-  if (authScheme.startsWith('header:')) return { in: 'header', name: authScheme.slice(7) }
-  if (authScheme.startsWith('query:')) return { in: 'query', key: authScheme.slice(6) }
+/** Hop-by-hop fields and fields of the proxy, which cannot hold a secret (RFC 9110 section 7.6.1). */
+const RESERVED_FIELDS =
+  /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|forwarded|via|proxy-.*|x-forwarded-.*|x-svc-.*)$/
+
+/** `shown`: as documents write it. A new scheme is a row. A new kind is a case of each `switch` over kinds too. */
+type Row = { shown: string; form: RegExp; read: (parameter: string) => AuthScheme | null }
+
+// biome-ignore format: a table
+const SCHEMES: readonly Row[] = [
+  { shown: 'bearer', form: /^bearer$/, read: () => ({ text: 'bearer', kind: 'field', name: 'authorization', prefix: 'Bearer ' }) },
+  { shown: 'basic', form: /^basic$/, read: () => ({ text: 'basic', kind: 'basic', name: 'authorization', prefix: 'Basic ' }) },
+  // RFC 9110 section 5.6.2.
+  { shown: 'header:<name>', form: /^header:([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64})$/, read: (name) => field(name.toLowerCase()) },
+  { shown: 'query:<key>', form: /^query:([A-Za-z0-9._~[\]-]{1,64})$/, read: (name) => ({ text: `query:${name}`, kind: 'query', name }) },
+]
+
+const field = (name: string): AuthScheme | null =>
+  RESERVED_FIELDS.test(name) ? null : { text: `header:${name}`, kind: 'field', name, prefix: '' }
+
+export const AUTH_SCHEMES = SCHEMES.map(({ shown }) => shown)
+export const ANY_AUTH_SCHEME = AUTH_SCHEMES.join(', ').replace(/, ([^,]+)$/, ' or $1')
+
+/** Null for `none`, and for every other text that is no scheme. */
+export function readAuthScheme(text: string): AuthScheme | null {
+  for (const { form, read } of SCHEMES) {
+    const found = form.exec(text)
+    if (found !== null) return read(found[1] ?? '')
+  }
   return null
 }

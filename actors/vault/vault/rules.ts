@@ -2,6 +2,7 @@
 import { namesUser } from '../../../runtime/kernel/text/urls.js'
 import { normalizeHostname } from '../../domain/hostnames.js'
 import { networkContains } from '../../domain/commerce/networks.js'
+import { ANY_AUTH_SCHEME, readAuthScheme } from '../../domain/vault/egress.js'
 import type { CreateCredential, CreateGrant, VaultInvalid } from './protocol.js'
 import type { Capability, CredentialType } from '../../domain/entities/vault.js'
 
@@ -10,29 +11,11 @@ const METADATA_BYTES_MAX = 8 * 1024
 const SECRET_BYTES_MAX = 64 * 1024
 const PATHS_MAX = 32
 const PATH_CHARS_MAX = 512
-/** RFC 9110 section 5.6.2. */
-const FIELD_NAME = /^[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64}$/
-const QUERY_KEY = /^[A-Za-z0-9._~[\]-]{1,64}$/
 /** A valid header field value as UTF-8: no control characters. */
 const FIELD_VALUE = /^[\t\x20-\x7e\u0080-\u{10ffff}]+$/u
 const OUTER_WHITESPACE = /^[\t ]|[\t ]$/
 const OPENSSH_KEY =
   /^-----BEGIN OPENSSH PRIVATE KEY-----\r?\n[A-Za-z0-9+/=\r\n]+\r?\n-----END OPENSSH PRIVATE KEY-----\s*$/
-/** Hop-by-hop fields and fields of the proxy, which cannot hold a secret (RFC 9110 section 7.6.1). */
-const RESERVED_FIELDS =
-  /^(?:host|content-length|connection|keep-alive|te|trailer|transfer-encoding|upgrade|expect|forwarded|via|proxy-.*|x-forwarded-.*|x-svc-.*)$/
-
-/** The scheme in canonical form; undefined when it is invalid. */
-function normalizeAuthScheme(scheme: string): string | undefined {
-  if (scheme === 'bearer' || scheme === 'basic') return scheme
-  const colon = scheme.indexOf(':')
-  const kind = scheme.slice(0, colon)
-  const name = scheme.slice(colon + 1)
-  if (kind === 'query') return QUERY_KEY.test(name) ? scheme : undefined
-  if (kind !== 'header' || !FIELD_NAME.test(name)) return undefined
-  const lower = name.toLowerCase()
-  return RESERVED_FIELDS.test(lower) ? undefined : `header:${lower}`
-}
 
 /** The scheme of a new credential: `none` for ssh_ca, by default `bearer` for oauth2. */
 export function authSchemeOf(type: CredentialType, scheme: string | null): string | VaultInvalid {
@@ -44,10 +27,8 @@ export function authSchemeOf(type: CredentialType, scheme: string | null): strin
       ? 'bearer'
       : invalid('/auth_scheme', 'Required for this credential_type.')
   }
-  return (
-    normalizeAuthScheme(scheme) ??
-    invalid('/auth_scheme', 'Must be bearer, basic, header:<name> or query:<key>.')
-  )
+  const read = readAuthScheme(scheme)
+  return read === null ? invalid('/auth_scheme', `Must be ${ANY_AUTH_SCHEME}.`) : read.text
 }
 
 /** The normalized hosts without duplicates. */
@@ -121,13 +102,14 @@ export function secretFault(
   if (type === 'ssh_key') {
     return OPENSSH_KEY.test(secret) ? undefined : fault('Must be an OpenSSH private key.')
   }
-  if (authScheme === 'basic' && !secret.includes(':'))
+  const kind = readAuthScheme(authScheme)?.kind
+  if (kind === 'basic' && !secret.includes(':'))
     return fault('Must be user:password for auth_scheme basic.')
-  if (authScheme.startsWith('query:')) return undefined
+  if (kind === 'query') return undefined
   // Refused here, because it would fail at its first use.
   if (!FIELD_VALUE.test(secret)) return fault('Must not contain line breaks or control characters.')
   // Upstreams trim header values, so the secret would differ. Base64 is not affected.
-  if (authScheme !== 'basic' && OUTER_WHITESPACE.test(secret))
+  if (kind !== 'basic' && OUTER_WHITESPACE.test(secret))
     return fault('Must not start or end with whitespace.')
   return undefined
 }
@@ -189,7 +171,7 @@ function tokenFault({
   }
   if (secret !== null) return invalid('/secret', 'Must be omitted with token_of.')
   if (!nonExportable) return invalid('/non_exportable', 'Must be true with token_of.')
-  return authScheme === 'basic'
+  return readAuthScheme(authScheme ?? '')?.kind === 'basic'
     ? invalid('/auth_scheme', 'Must not be basic with token_of.')
     : undefined
 }

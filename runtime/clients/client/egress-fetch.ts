@@ -1,5 +1,5 @@
 /** `fetch` with a credential of the vault, which the program never sees (docs/guides/vault/egress-proxy.md). */
-import { injectionPoint } from '../../../actors/domain/vault/egress.js'
+import { readAuthScheme } from '../../../actors/domain/vault/egress.js'
 import { egressAddress } from './egress-address.js'
 import { relayedFields, withoutParameter } from './egress-fields.js'
 import { refusalOf } from './refusal.js'
@@ -49,16 +49,16 @@ export function egressFetch(options: EgressFetchOptions): Fetch {
     if (address === undefined) named = undefined
     return new URL('/v1/proxy/body', address ?? home)
   }
-  const point = authScheme === undefined ? null : injectionPoint(authScheme)
+  const scheme = readAuthScheme(authScheme ?? '')
   return async (input, init) => {
     const call = new Request(input, init)
-    const url = point?.in === 'query' ? withoutParameter(call.url, point.key) : call.url
+    const url = scheme?.kind === 'query' ? withoutParameter(call.url, scheme.name) : call.url
     const streams = input instanceof Request || init?.body instanceof ReadableStream
     const body = call.body === null || streams ? call.body : await call.arrayBuffer()
     const sent: RequestInit & { duplex?: 'half' } = {
       method: 'POST',
       headers: {
-        ...relayedFields([...call.headers], point?.in === 'header' ? point.name : null),
+        ...relayedFields([...call.headers], scheme),
         authorization: `Bearer ${typeof token === 'string' ? token : await token()}`,
         'x-svc-credential-id': credentialId,
         ...(authScheme === undefined ? {} : { 'x-svc-auth-scheme': authScheme }),

@@ -1,4 +1,5 @@
 /** A request to an upstream in the form of POST /v1/proxy/body (docs/guides/vault/egress-proxy.md). */
+import type { AuthScheme } from '../../../actors/domain/vault/egress.js'
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[]
 
@@ -17,8 +18,12 @@ const NOT_SENT = new Set([
   'upgrade',
 ])
 
-/** The fields of a request in the form of the service, without the field that the service injects (`own`). */
-export function relayedFields(headers: HeaderPairs, own: string | null): Record<string, string> {
+/** The fields of a request in the form of the service, without the field that the service injects. */
+export function relayedFields(
+  headers: HeaderPairs,
+  scheme: AuthScheme | null,
+): Record<string, string> {
+  const own = scheme === null || scheme.kind === 'query' ? null : scheme.name
   const fields: Record<string, string> = {}
   const others: [string, string][] = []
   for (const [name, value] of headers) {

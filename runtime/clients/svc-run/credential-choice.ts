@@ -4,7 +4,7 @@
  */
 import { normalizeHostname } from '../../../actors/domain/hostnames.js'
 import { isUuid } from '../../../actors/domain/ids.js'
-import { injectionPoint } from '../../../actors/domain/vault/egress.js'
+import { ANY_AUTH_SCHEME, readAuthScheme } from '../../../actors/domain/vault/egress.js'
 import type { HttpClient } from '../client/http.js'
 import type { TokenSource } from '../client/token-source.js'
 import type { Clock } from '../../kernel/clock.js'
@@ -57,10 +57,8 @@ export function parseNamed(text: string): Named {
   if (host === null || !isUuid(id)) {
     throw new Error(`--credential must be host=id or host=id,scheme, not ${JSON.stringify(text)}`)
   }
-  if (authScheme !== null && injectionPoint(authScheme) === null) {
-    throw new Error(
-      `the scheme must be bearer, basic, header:<name> or query:<key>, not ${authScheme}`,
-    )
+  if (authScheme !== null && readAuthScheme(authScheme) === null) {
+    throw new Error(`the scheme must be ${ANY_AUTH_SCHEME}, not ${authScheme}`)
   }
   return { host, id, authScheme }
 }

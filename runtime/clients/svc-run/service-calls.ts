@@ -3,7 +3,7 @@ import type { Readable } from 'node:stream'
 import { type Dispatcher, request } from 'undici'
 import { serviceAgent } from '../client/connections.js'
 import { egressAddress } from '../client/egress-address.js'
-import { injectionPoint } from '../../../actors/domain/vault/egress.js'
+import { readAuthScheme } from '../../../actors/domain/vault/egress.js'
 import { type HeaderPairs, relayedFields, withoutParameter } from '../client/egress-fields.js'
 import type { TokenSource } from '../client/token-source.js'
 import type { ChosenCredential } from './credential-choice.js'
@@ -37,20 +37,19 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
   return {
     close: () => agent.destroy(),
     async send({ method, url, headers, body, bodyBytes, credential, stream, signal }) {
-      const point = injectionPoint(credential.authScheme)
-      const own = point?.in === 'header' ? point.name : null
+      const scheme = readAuthScheme(credential.authScheme)
       named ??= await egressAddress(home, (from) => jsonOf(from, agent))
       const answer = await request(new URL('/v1/proxy/body', named ?? home), {
         dispatcher: agent,
         method: 'POST',
         signal,
         headers: {
-          ...relayedFields(headers, own),
+          ...relayedFields(headers, scheme),
           authorization: `Bearer ${await token()}`,
           'x-svc-credential-id': credential.id,
           'x-svc-auth-scheme': credential.authScheme,
           'x-svc-method': method,
-          'x-svc-url': point?.in === 'query' ? withoutParameter(url, point.key) : url,
+          'x-svc-url': scheme?.kind === 'query' ? withoutParameter(url, scheme.name) : url,
           'x-svc-stream-response': String(stream),
           ...(bodyBytes === null ? {} : { 'content-length': String(bodyBytes) }),
         },

@@ -17,6 +17,7 @@ import {
 import { notThrough, THROUGH, THROUGH_TRANSPORT } from '../../support/fleet/through.js'
 import type { Json } from '../../support/api.js'
 import { REPEATED_OVER, TRANSPORTS } from '../../support/service.js'
+import { sql } from '../../support/storage/sql.js'
 import { digestOf } from '../../actors/vault/egress/upstream.js'
 
 const MIB = 2 ** 20
@@ -135,6 +136,18 @@ const TYPED_TWICE = [
   ['content-type', 'text/plain'],
   ['Content-Type', 'text/html'],
 ]
+
+test.serial('a credential with an unknown scheme sends nothing', async (t) => {
+  const setting = await settingOf(resources)
+  const { api, running, upstream } = resources
+  await sql(running)`
+    update vault_credentials set auth_scheme = 'digest' where id = ${setting.credentialId}`
+  const before = upstream.requests.length
+  const call = proxied(setting, `${upstream.origin}/headers`)
+  const answer = await api.post('/v1/proxy', setting.delegated, call)
+  t.like(answer, { status: 403, body: { error: 'policy_denied' } }, JSON.stringify(answer.body))
+  t.is(upstream.requests.length, before)
+})
 
 test.serial('errors of the gateway and the vault', async (t) => {
   const setting = await settingOf(resources)

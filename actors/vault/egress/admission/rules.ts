@@ -1,7 +1,7 @@
 /** Authorization of a call. All functions are pure (docs/reference/vault.md). */
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
-import { injectionPoint, type ProxyMethod } from '../../../domain/vault/egress.js'
+import { type ProxyMethod, readAuthScheme } from '../../../domain/vault/egress.js'
 import { hasParameter } from '../inject/injection.js'
 import type { HeaderPair, ProxyOutcome } from '../protocol.js'
 
@@ -74,17 +74,17 @@ export function judgeCall(
 }
 
 function duplicateFault({ headers, url }: ProxiedCall, authScheme: string): Refusal | undefined {
-  const point = injectionPoint(authScheme)
-  if (point?.in === 'query' && hasParameter(url.search, point.key)) {
-    return invalid('/url', 'The URL contains the query parameter that the proxy sets.')
+  const scheme = readAuthScheme(authScheme)
+  if (scheme === null) return denied('No secret is sent by the auth_scheme of the credential.')
+  if (scheme.kind === 'query') {
+    return hasParameter(url.search, scheme.name)
+      ? invalid('/url', 'The URL contains the query parameter that the proxy sets.')
+      : undefined
   }
-  if (point?.in === 'header') {
-    const plain = (name: string) => name.toLowerCase().replaceAll('_', '-')
-    if (headers.some(([name]) => plain(name) === plain(point.name))) {
-      return invalid('/headers', 'The request contains the header that the proxy sets.')
-    }
-  }
-  return undefined
+  const plain = (name: string) => name.toLowerCase().replaceAll('_', '-')
+  return headers.some(([name]) => plain(name) === plain(scheme.name))
+    ? invalid('/headers', 'The request contains the header that the proxy sets.')
+    : undefined
 }
 
 function isActive({ revokedAt, expiresAt }: AuthorityRow, now: Date): boolean {

@@ -1,5 +1,5 @@
 /** Injection of a secret into a request, by the `auth_scheme` of its credential. */
-import { injectionPoint } from '../../../domain/vault/egress.js'
+import type { AuthScheme } from '../../../domain/vault/egress.js'
 import type { HeaderPair } from '../protocol.js'
 
 export type Injection = {
@@ -12,15 +12,17 @@ export type Injection = {
  * The header or query parameter with the secret. The HTTP client needs strings, which cannot be wiped,
  * so the result must not outlive the request.
  */
-export function inject(authScheme: string, secret: Uint8Array): Injection {
+export function inject(scheme: AuthScheme, secret: Uint8Array): Injection {
   const bytes = Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength)
-  const point = injectionPoint(authScheme)
-  if (point?.in === 'query') {
-    return { header: null, query: `${escaped(point.key)}=${escaped(bytes.toString('utf8'))}` }
+  const { name } = scheme
+  switch (scheme.kind) {
+    case 'field':
+      return { header: [name, scheme.prefix + fieldText(bytes)], query: null }
+    case 'basic':
+      return { header: [name, scheme.prefix + bytes.toString('base64')], query: null }
+    case 'query':
+      return { header: null, query: `${escaped(name)}=${escaped(bytes.toString('utf8'))}` }
   }
-  if (authScheme === 'bearer') return header('authorization', `Bearer ${fieldText(bytes)}`)
-  if (authScheme === 'basic') return header('authorization', `Basic ${bytes.toString('base64')}`)
-  return header(point?.name ?? 'authorization', fieldText(bytes))
 }
 
 const LINE_BREAKS = [0x0a, 0x0d]
@@ -50,8 +52,4 @@ function escaped(text: string): string {
     /[!'()*]/g,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,
   )
-}
-
-function header(name: string, value: string): Injection {
-  return { header: [name, value], query: null }
 }

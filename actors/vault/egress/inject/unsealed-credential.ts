@@ -9,6 +9,7 @@ import {
   credentialSecretContext,
   type HeldCredentialRow,
 } from '../../../../storage/vault/vault-credentials.js'
+import { readAuthScheme } from '../../../domain/vault/egress.js'
 import type { ManagedOutcome, ManagedTokens } from '../../vault/protocol.js'
 import { inject, type Injection } from './injection.js'
 import { SecretEncodings } from '../redact/redaction.js'
@@ -58,26 +59,26 @@ export function createCredentialCache(
   const shared = new Map<string, CachedCredential>()
   const inMemory = new Set<CachedCredential>()
 
-  /** The redaction tables of long secrets count against the tenant's memory share. */
-  function encodingsFor(
-    tenantId: string,
-    secret: Uint8Array,
-    authScheme: string,
+  /** Wipes the secret. The redaction tables of long secrets count against the tenant's memory share. */
+  function prepare(
     cached: CachedCredential,
+    { authScheme }: HeldCredentialRow,
+    secret: Uint8Array,
   ) {
-    const held = memoryOf?.(tenantId)
-    cached.held = held
-    return new SecretEncodings(secret, authScheme, (count) => held?.take(count) ?? true)
-  }
-
-  async function load(tenantId: string, row: HeldCredentialRow, cached: CachedCredential) {
-    const secret = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
     try {
-      cached.injection = inject(row.authScheme, secret)
-      cached.encodings = encodingsFor(tenantId, secret, row.authScheme, cached)
+      const scheme = readAuthScheme(authScheme)
+      if (scheme === null) throw new Error(`no secret is sent by the auth_scheme ${authScheme}`)
+      const held = memoryOf?.(cached.tenantId)
+      cached.held = held
+      cached.injection = inject(scheme, secret)
+      cached.encodings = new SecretEncodings(secret, scheme, (count) => held?.take(count) ?? true)
     } finally {
       secret.fill(0)
     }
+  }
+
+  async function load(tenantId: string, row: HeldCredentialRow, cached: CachedCredential) {
+    prepare(cached, row, await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!))
   }
 
   function begin(tenantId: string, row: HeldCredentialRow): CachedCredential {
@@ -99,12 +100,9 @@ export function createCredentialCache(
   async function loadToken(tenantId: string, row: HeldCredentialRow, tokenOf: string) {
     const outcome = await managed.get(tenantId, tokenOf)
     if (outcome.tag !== 'token') throw new TokenUnavailable(outcome)
-    const secret = Buffer.from(outcome.accessToken, 'utf8')
     const cached = new CachedCredential(tenantId, row, () => void inMemory.delete(cached))
     cached.users = 1
-    cached.injection = inject(row.authScheme, secret)
-    cached.encodings = encodingsFor(tenantId, secret, row.authScheme, cached)
-    secret.fill(0)
+    prepare(cached, row, Buffer.from(outcome.accessToken, 'utf8'))
     inMemory.add(cached)
     return cached
   }

@@ -6,6 +6,7 @@
  *
  * Redaction is a safety net, not a security boundary: a hostile upstream can use another encoding.
  */
+import { type AuthScheme, readAuthScheme } from '../../../domain/vault/egress.js'
 import { Automaton, type Place, type Reserve } from './secret-automaton.js'
 import { SecretFilter } from './secret-filter.js'
 import { type SecretEncoding, encodingsOf } from './secret-encodings.js'
@@ -37,14 +38,14 @@ export interface Redactor {
 
 /** The encodings of a secret, prepared for search. Many responses can share one. */
 export class SecretEncodings {
-  static readonly NONE = new SecretEncodings(new Uint8Array(0), 'none')
+  static readonly NONE = new SecretEncodings(new Uint8Array(0), readAuthScheme('bearer')!)
   readonly list: readonly SecretEncoding[]
   /** Null without a secret. */
   readonly search: { readonly automaton: Automaton; readonly filter: SecretFilter } | null
 
   /** @param reserve reserves memory for a long secret, once a response contains its beginning. */
-  constructor(secret: Uint8Array, authScheme: string, reserve?: Reserve) {
-    this.list = encodingsOf(secret, authScheme)
+  constructor(secret: Uint8Array, scheme: AuthScheme, reserve?: Reserve) {
+    this.list = encodingsOf(secret, scheme)
     if (this.list.length === 0) {
       this.search = null
       return

@@ -2,6 +2,7 @@
  * The encodings in which redaction searches for a secret: the bytes as sent, and the encodings that
  * programs commonly apply to values (docs/reference/vault.md).
  */
+import type { AuthScheme } from '../../../domain/vault/egress.js'
 import { inject } from '../inject/injection.js'
 
 /** A byte string to search for. A prefix is an occurrence too if `ends` contains its length. */
@@ -24,25 +25,34 @@ const BASE64_ALIGNMENTS = [0, 1, 2] as const
 const DOTNET = 4
 
 /** The distinct encodings of a secret and of the field value that `inject` builds from it. */
-export function encodingsOf(secret: Uint8Array, authScheme: string): SecretEncoding[] {
-  const raw = received(Buffer.from(secret), authScheme)
+export function encodingsOf(secret: Uint8Array, scheme: AuthScheme): SecretEncoding[] {
+  const raw = received(Buffer.from(secret), scheme)
   const found = new Collection()
   found.add(raw)
   addEncodings(raw, found)
-  const colon = authScheme === 'basic' ? raw.indexOf(':') : -1
+  const colon = scheme.kind === 'basic' ? raw.indexOf(':') : -1
   if (colon >= 0 && raw.length - colon > PASSWORD_CHARS_MIN) {
     const password = raw.subarray(colon + 1)
     found.add(password)
     addEncodings(password, found)
   }
-  addInjected(raw, authScheme, found)
+  addInjected(raw, scheme, found)
   raw.fill(0)
   return found.encodings()
 }
 
 /** The secret as the upstream reads it: field values are trimmed (RFC 9110 section 5.5). */
-function received(secret: Buffer, authScheme: string): Buffer {
-  if (authScheme === 'basic' || authScheme.startsWith('query:')) return secret
+function received(secret: Buffer, { kind }: AuthScheme): Buffer {
+  switch (kind) {
+    case 'basic':
+    case 'query':
+      return secret
+    case 'field':
+      return trimmed(secret)
+  }
+}
+
+function trimmed(secret: Buffer): Buffer {
   const isSpace = (at: number) => secret[at] === 0x20 || secret[at] === 0x09
   let from = 0
   let to = secret.length
@@ -55,18 +65,15 @@ function received(secret: Buffer, authScheme: string): Buffer {
  * Adds the field value where it differs from the secret: `Basic`, base64 of several lines, `Bearer`. A byte-wise
  * encoding of `Bearer <secret>` contains the encoded secret, so only its base64 is added.
  */
-function addInjected(raw: Buffer, authScheme: string, found: Collection): void {
-  const value = inject(authScheme, raw).header?.[1]
-  if (value === undefined || raw.length === 0) return
-  const bytes = Buffer.from(value, 'latin1')
-  const token = bytes.subarray(value.indexOf(' ') + 1)
-  const isScheme = authScheme === 'bearer' || authScheme === 'basic'
-  const sent = isScheme ? token : bytes
+function addInjected(raw: Buffer, scheme: AuthScheme, found: Collection): void {
+  if (scheme.kind === 'query' || raw.length === 0) return
+  const bytes = Buffer.from(inject(scheme, raw).header![1], 'latin1')
+  const sent = bytes.subarray(scheme.prefix.length)
   if (!sent.equals(raw)) {
     found.add(sent)
     addEncodings(sent, found)
   }
-  if (isScheme) addBase64(bytes, found)
+  if (scheme.prefix !== '') addBase64(bytes, found)
 }
 
 function addEncodings(raw: Buffer, found: Collection): void {

@@ -24,6 +24,7 @@ import {
 } from '../../../../actors/vault/egress/admission/events.js'
 import { eventText } from '../../../../storage/platform/event-text.js'
 import { canonicalJson } from '../../../../storage/operations/audit-chain.js'
+import { readAuthScheme } from '../../../../actors/domain/vault/egress.js'
 import { packPrincipal } from '../../../../actors/domain/packed-principal.js'
 import type { Principal } from '../../../../actors/domain/principal.js'
 import { HeldBytes, createEgressShares } from '../../../../actors/vault/egress/admission/shares.js'
@@ -168,7 +169,9 @@ test('only allowed response headers are relayed', (t) => {
 
 test('the name of a header field carries no secret', (t) => {
   const secret = 'a-little-secret'
-  const redactor = createRedactor(new SecretEncodings(Buffer.from(secret), 'bearer'))
+  const redactor = createRedactor(
+    new SecretEncodings(Buffer.from(secret), readAuthScheme('bearer')!),
+  )
   const hex = Buffer.from(secret).toString('hex')
   const headers = responseHeaders(
     {

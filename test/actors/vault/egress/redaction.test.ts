@@ -7,8 +7,11 @@ import {
   SecretEncodings,
   REDACTED,
 } from '../../../../actors/vault/egress/redact/redaction.js'
+import { AUTH_SCHEMES, readAuthScheme } from '../../../../actors/domain/vault/egress.js'
 import { createUsageReader } from '../../../../actors/vault/egress/relay/usage.js'
 import { IS_LONG } from '../../../support/runs.js'
+
+const HEADER = readAuthScheme('header:x-k')!
 
 function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
   const at = [...new Set(places.map((place) => place % (bytes.length + 1)))].sort((a, b) => a - b)
@@ -16,7 +19,7 @@ function cut(bytes: Buffer, places: readonly number[]): Buffer[] {
 }
 
 function redacted(secret: string, chunks: readonly Uint8Array[], scheme = 'bearer') {
-  const redactor = createRedactor(new SecretEncodings(Buffer.from(secret), scheme))
+  const redactor = createRedactor(new SecretEncodings(Buffer.from(secret), readAuthScheme(scheme)!))
   const parts = chunks.flatMap((chunk) => [...redactor.push(chunk)])
   const text = Buffer.concat([...parts, ...redactor.end()]).toString('latin1')
   return { text, count: redactor.count }
@@ -144,7 +147,8 @@ test('base64 is found at each alignment, except characters shared with neighbour
 /** Reference implementation: every byte of every occurrence is removed; overlapping and adjacent ones are one. */
 function naive(secret: string, text: Buffer, scheme: string): { text: string; count: number } {
   const covered = new Uint8Array(text.length)
-  for (const { bytes, ends } of new SecretEncodings(Buffer.from(secret), scheme).list) {
+  for (const { bytes, ends } of new SecretEncodings(Buffer.from(secret), readAuthScheme(scheme)!)
+    .list) {
     for (const end of ends) {
       const encoding = bytes.subarray(0, end)
       for (let at = text.indexOf(encoding); at >= 0; at = text.indexOf(encoding, at + 1)) {
@@ -178,13 +182,13 @@ test('it removes the same bytes as the reference, for every split into chunks', 
   fc.assert(
     fc.property(
       periodic,
-      fc.constantFrom('bearer', 'basic', 'header:x-k', 'query:k'),
+      fc.constantFrom(...AUTH_SCHEMES.map((shown) => shown.replace(/<.*>/, 'x-k'))),
       fc.array(
         fc.tuple(fc.nat({ max: 40 }), fc.nat({ max: 400 }), fc.stringMatching(/^[ab"/<]{0,9}$/)),
       ),
       places,
       (secret, scheme, pieces, at) => {
-        const { list } = new SecretEncodings(Buffer.from(secret), scheme)
+        const { list } = new SecretEncodings(Buffer.from(secret), readAuthScheme(scheme)!)
         // Whole encodings, prefixes of them, and similar bytes.
         const text = Buffer.concat(
           pieces.flatMap(([index, length, between]) => [
@@ -212,7 +216,7 @@ test('it removes the same bytes as the reference, for every split into chunks', 
 test('only a possible prefix is held back, at most as long as the longest encoding', (t) => {
   fc.assert(
     fc.property(periodic, fc.array(periodic, { minLength: 1, maxLength: 20 }), (secret, chunks) => {
-      const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
+      const encodings = new SecretEncodings(Buffer.from(secret), HEADER)
       const redactor = createRedactor(encodings)
       let text = Buffer.alloc(0)
       let passed = 0
@@ -253,7 +257,7 @@ for (const [name, secret, body] of [
   ['all escapes', '"<&/'.repeat(15_000), '&quot;&lt;&amp;/'],
 ] as const) {
   test(`the work is linear for any secret and body: ${name}`, (t) => {
-    const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k')
+    const encodings = new SecretEncodings(Buffer.from(secret), HEADER)
     const redactor = createRedactor(encodings)
     const body64 = Buffer.from(body.repeat(Math.ceil((4 * CHUNK_BYTES) / body.length)))
     const round = () => {
@@ -276,7 +280,9 @@ test('a field value is redacted like a body with the same bytes', (t) => {
   fc.assert(
     fc.property(letters, around, around, fc.boolean(), (secret, before, after, isPresent) => {
       const value = [...before, isPresent ? secret : '', ...after].join('')
-      const redactor = createRedactor(new SecretEncodings(Buffer.from(secret), 'bearer'))
+      const redactor = createRedactor(
+        new SecretEncodings(Buffer.from(secret), readAuthScheme('bearer')!),
+      )
       const text = redactor.text(value)
       const body = redacted(secret, [Buffer.from(value, 'latin1')])
       t.deepEqual({ text, count: redactor.count }, body)
@@ -288,7 +294,7 @@ test('a field value is redacted like a body with the same bytes', (t) => {
 
 test('headers are searched in linear work too', (t) => {
   const redactor = createRedactor(
-    new SecretEncodings(Buffer.from(`${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`), 'header:x-k'),
+    new SecretEncodings(Buffer.from(`${'a'.repeat(32_000)}b${'a'.repeat(28_000)}`), HEADER),
   )
   const value = 'a'.repeat(60_000)
   t.is(redactor.text(value), value)
@@ -300,7 +306,7 @@ test('headers are searched in linear work too', (t) => {
 test('memory for a long secret is reserved once, when its prefix occurs, and is bounded', (t) => {
   const reserved: number[] = []
   const secret = '"<&/'.repeat(16 * 1024)
-  const encodings = new SecretEncodings(Buffer.from(secret), 'header:x-k', (bytes) => {
+  const encodings = new SecretEncodings(Buffer.from(secret), HEADER, (bytes) => {
     reserved.push(bytes)
     return reserved.length < 2
   })
@@ -311,7 +317,7 @@ test('memory for a long secret is reserved once, when its prefix occurs, and is 
   redactor.push(Buffer.from(secret))
   t.is(reserved.length, 1)
   t.true(reserved[0]! <= 16 * 1024 * 1024)
-  const none = createRedactor(new SecretEncodings(Buffer.from(secret), 'header:x-k', () => false))
+  const none = createRedactor(new SecretEncodings(Buffer.from(secret), HEADER, () => false))
   t.throws(() => none.push(Buffer.from(secret)), { instanceOf: MemoryShareExhausted })
 })
 

@@ -101,3 +101,11 @@ test('a failed unsealing is not cached', async (t) => {
   t.is(credentialCache.size, 1)
   credential.release()
 })
+
+test('an unknown scheme sends nothing, and the secret is wiped', async (t) => {
+  const { credentialCache, given, row } = stage()
+  const unknown = { ...row('a secret'), authScheme: 'digest' }
+  await t.throwsAsync(async () => credentialCache.unseal(TENANT, unknown), { message: /digest/ })
+  t.true(given[0]!.every((byte) => byte === 0))
+  t.is(credentialCache.size, 0)
+})
