@@ -30,17 +30,26 @@ export function readIssuerJws(
 ): IssuerJws | { readonly step: 'size' | 'parse' | 'algorithm'; readonly detail: string } {
   if (compact.length > JWS_CHARACTERS_MAX)
     return { step: 'size', detail: `the token has more than ${JWS_CHARACTERS_MAX} characters` }
-  const [, head, payload] = COMPACT.exec(compact) ?? []
-  const header = head && parseJwsObject(head)
-  const claims = payload && parseJwsObject(payload)
-  if (!header || !claims) return { step: 'parse', detail: 'it is not a well-formed signed JWT' }
-  const { alg, kid } = header
-  if ('crit' in header) return { step: 'parse', detail: 'crit is not supported' }
-  if (kid !== undefined && typeof kid !== 'string')
-    return { step: 'parse', detail: 'kid must be a text' }
+  const read = readCompactJwt(compact)
+  if (typeof read === 'string') return { step: 'parse', detail: read }
+  const { alg, kid, claims } = read
   return isAlgorithm(alg)
     ? { alg, kid, claims, compact }
     : { step: 'algorithm', detail: `alg must be one of ${ISSUER_ALGORITHMS.join(', ')}` }
+}
+
+/** The parts of a compact JWT, or why it is ambiguous. */
+export function readCompactJwt(
+  compact: string,
+): (Pick<IssuerJws, 'kid' | 'claims'> & { readonly alg: unknown }) | string {
+  const [, head, payload] = COMPACT.exec(compact) ?? []
+  const header = head && parseJwsObject(head)
+  const claims = payload && parseJwsObject(payload)
+  if (!header || !claims) return 'it is not a well-formed signed JWT'
+  const { alg, kid } = header
+  if ('crit' in header) return 'crit is not supported'
+  if (kid !== undefined && typeof kid !== 'string') return 'kid must be a text'
+  return { alg, kid, claims }
 }
 
 /** True if the key made the signature with the algorithm of the header. jose refuses RSA keys of less than 2048 bits. */

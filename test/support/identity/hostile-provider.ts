@@ -3,7 +3,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
 import { readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
-import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import { CompactSign, exportJWK, generateKeyPair, UnsecuredJWT } from 'jose'
 import { type Certificate, makeCertificate } from '../service/certificates.js'
 import { helperEnds } from '../endings.js'
 
@@ -13,7 +13,12 @@ type Endpoint = 'discovery' | 'token' | 'jwks' | 'userinfo'
 export type Mood = {
   /** Overrides the claims of a valid ID token; undefined removes one. */
   claims?: Json
-  alg?: 'ES256' | 'none' | 'HS256'
+  /** `EdDSA` has a key in the key set, and the metadata does not have it. */
+  alg?: 'ES256' | 'EdDSA' | 'none' | 'HS256'
+  /** Further members of the header of the ID token. */
+  header?: Json
+  /** Rewrites the claims as they are written. */
+  text?: (claims: string) => string
   /** Signs with a key that is not in the key set. */
   foreignKey?: boolean
   /** Signs with a new key, and has only that one in the key set. */
@@ -51,11 +56,13 @@ process.once('exit', () => certificate?.remove())
 
 export async function hostileProvider(): Promise<HostileProvider> {
   certificate ??= makeCertificate()
-  const [own, foreign] = await Promise.all([
+  const [own, foreign, edwards] = await Promise.all([
     generateKeyPair('ES256', { extractable: true }),
     generateKeyPair('ES256', { extractable: true }),
+    generateKeyPair('EdDSA', { extractable: true }),
   ])
   const jwk = { ...(await exportJWK(own.publicKey)), kid: 'k1', alg: 'ES256', use: 'sig' }
+  const other = { ...(await exportJWK(edwards.publicKey)), kid: 'k3', alg: 'EdDSA', use: 'sig' }
   const turned = { ...(await exportJWK(foreign.publicKey)), kid: 'k2', alg: 'ES256', use: 'sig' }
   const server = createServer({
     key: readFileSync(certificate.keyPath),
@@ -96,18 +103,23 @@ export async function hostileProvider(): Promise<HostileProvider> {
       Object.entries(all).filter(([, value]) => value !== undefined),
     )
     if (alg === 'none') return new UnsecuredJWT(payload).encode()
+    const { header, text = (claims: string) => claims } = provider.mood
+    const isTurned = provider.mood.turnedKey === true
+    const signed = new CompactSign(new TextEncoder().encode(text(JSON.stringify(payload))))
     if (alg === 'HS256') {
       const secret = new TextEncoder().encode('the client secret of the relying party')
-      return new SignJWT(payload).setProtectedHeader({ alg, kid: 'k1' }).sign(secret)
+      return signed.setProtectedHeader({ alg, kid: 'k1' }).sign(secret)
     }
-    const isTurned = provider.mood.turnedKey === true
+    if (alg === 'EdDSA')
+      return signed.setProtectedHeader({ alg, kid: 'k3' }).sign(edwards.privateKey)
     const { privateKey } = foreignKey || isTurned ? foreign : own
     const kid = isTurned ? 'k2' : 'k1'
-    return new SignJWT(payload).setProtectedHeader({ alg, kid }).sign(privateKey)
+    return signed.setProtectedHeader({ alg, kid, ...header }).sign(privateKey)
   }
 
   async function documentOf(endpoint: Endpoint, form: URLSearchParams): Promise<Json> {
-    if (endpoint === 'jwks') return { keys: [provider.mood.turnedKey === true ? turned : jwk] }
+    if (endpoint === 'jwks')
+      return { keys: [provider.mood.turnedKey === true ? turned : jwk, other] }
     if (endpoint === 'userinfo') return { sub: HOSTILE_SUBJECT, ...provider.mood.userinfo }
     if (endpoint === 'token') {
       const id_token = await idToken(form.get('code'))

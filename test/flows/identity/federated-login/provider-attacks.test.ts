@@ -81,15 +81,32 @@ const LIES: Readonly<Record<string, () => Mood>> = {
   'no nonce': () => ({ claims: { nonce: undefined } }),
   'another audience': () => ({ claims: { aud: 'someone-else' } }),
   'two audiences and another party': () => ({ claims: { aud: ['rp', 'x'], azp: 'x' } }),
+  'two audiences and no party': () => ({ claims: { aud: ['rp', 'x'] } }),
+  'no audience': () => ({ claims: { aud: [] } }),
+  'no issuer': () => ({ claims: { iss: undefined } }),
   'an expired token': () => ({ claims: { iat: now() - 900, exp: now() - 600 } }),
   'a time of issue in the future': () => ({ claims: { iat: now() + 9_999, exp: now() + 19_999 } }),
   'a sign-in in the future': () => ({ claims: { auth_time: now() + 600 } }),
+  'a sign-in in the future as text': () => ({ claims: { auth_time: `${now() + 600}` } }),
+  'no time of issue': () => ({ claims: { iat: undefined } }),
+  'a time of issue as text': () => ({ claims: { iat: `${now()}` } }),
+  'a time that has not come': () => ({ claims: { nbf: now() + 600 } }),
+  'a time that has not come as text': () => ({ claims: { nbf: `${now() - 600}` } }),
   'no expiry': () => ({ claims: { exp: undefined } }),
+  'an expiry as text': () => ({ claims: { exp: `${now() + 300}` } }),
   'no subject': () => ({ claims: { sub: undefined } }),
+  'a number as subject': () => ({ claims: { sub: 7 } }),
   'an empty subject': () => ({ claims: { sub: '' } }),
   'a subject that is too long': () => ({ claims: { sub: 'x'.repeat(10_000) } }),
   'alg none': () => ({ alg: 'none' }),
   'an HMAC by the client secret': () => ({ alg: 'HS256' }),
+  'an algorithm that the metadata does not have': () => ({ alg: 'EdDSA' }),
+  'a critical extension': () => ({ header: { crit: ['b64'], b64: true } }),
+  'two subjects': () => ({ text: (claims) => claims.replace('{', '{"sub":"victim",') }),
+  'a list of claims': () => ({ text: (claims) => `[${claims}]` }),
+  'an encrypted ID token': () => ({ tokenMembers: { id_token: 'e30.e30.e30.e30.e30' } }),
+  'a number as ID token': () => ({ tokenMembers: { id_token: 7 } }),
+  'no ID token': () => ({ tokenMembers: { id_token: undefined } }),
   'a key that is not in the set': () => ({ foreignKey: true }),
   'userinfo of another subject': () => ({
     claims: { email: undefined },
@@ -310,6 +327,8 @@ for (const [what, metadata] of Object.entries({
   'another issuer': { issuer: 'https://id.example.org' },
   'a script for an address': { authorization_endpoint: 'javascript:alert(1)' },
   'plain http': { authorization_endpoint: 'http://localhost/authorize' },
+  'keys over plain http': { jwks_uri: 'http://localhost/jwks' },
+  'no keys': { jwks_uri: undefined },
   'no signature but none': { id_token_signing_alg_values_supported: ['none', 'HS256'] },
 })) {
   test.serial(`a provider with ${what} in its metadata is not used`, async (t) => {
@@ -342,8 +361,13 @@ test.serial('a required re-authentication must be confirmed by the provider', as
   t.truthy(row)
   for (const [authTime, status] of [
     [undefined, 403],
+    [null, 403],
+    ['today', 403],
+    [true, 403],
     [now() - 3_600, 403],
+    [`${now() - 3_600}`, 403],
     [now(), 200],
+    [`${now()}`, 200],
   ] as const) {
     const visitor = openBrowser(running)
     const query = `tenant_slug=${workspace.tenantSlug}`
@@ -392,6 +416,28 @@ for (const [said, signs] of [
     },
   )
 
+for (const [said, isTime] of [
+  [() => now() - 1_800, true],
+  [() => `${now() - 1_800}`, true],
+  [() => `${now() - 1_800}.25`, true],
+  [() => null, false],
+  [() => '', false],
+  [() => 'yesterday', false],
+  [() => '-1800', false],
+  [() => -1_800, false],
+  [() => '9'.repeat(400), false],
+  [() => true, false],
+  [() => ({ secs: now() }), false],
+] as const)
+  test.serial(`auth_time ${JSON.stringify(said()).slice(0, 20)} counts: ${isTime}`, async (t) => {
+    t.true(await signsIn({ claims: { auth_time: said() } }))
+    const [row] = await sql<{ age: number }>(running)`
+      select extract(epoch from created_at - auth_time)::float8 as age from browser_sessions
+      order by created_at desc limit 1`
+    const stated = isTime ? 1_800 : 3_600
+    t.true(Math.abs(row!.age - stated) < 60, `${row!.age} s`)
+  })
+
 test.serial('null members of a token response count as absent', async (t) => {
   const nulls = { refresh_token: null, scope: null, expires_in: null, 'not-before-policy': null }
   t.true(await signsIn({ tokenMembers: nulls }))
@@ -416,6 +462,7 @@ const FREE_ANSWERS: readonly (readonly [string, Mood, boolean])[] = [
     { answer: { token: typed('application/json', '{"error":"x"}') } },
     false,
   ],
+  ['documents as text', { written: { type: 'text/plain' } }, true],
   ['media types in capitals', { written: { type: 'Application/JSON; Charset=UTF-8' } }, true],
   ['a byte order mark', { written: { type: 'application/json', before: '\ufeff' } }, true],
   ['a userinfo endpoint that refuses', { ...nameless, answer: { userinfo: broken } }, true],

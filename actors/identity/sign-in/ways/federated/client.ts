@@ -1,42 +1,31 @@
 /**
  * OpenID Connect client: openid-client with all its checks enabled and every request sent through the outbound dialer.
- * ID tokens are verified by signature although they arrive over TLS. `none` and symmetric algorithms are rejected.
+ * ID tokens are verified here, by signature although they arrive over TLS: the library refuses an `auth_time` as text.
  */
+import { createRemoteJWKSet, customFetch } from 'jose'
 import * as oidc from 'openid-client'
 import type { Clock } from '../../../../../runtime/kernel/clock.js'
 import { assertedProfile, type Profile } from '../../../../domain/people/profile-claims.js'
 import { shownName } from '../../../../domain/shown-names.js'
 import { type BoundedFetch, FetchFailed } from '../../../../platform/outbound-http/bounded-fetch.js'
+import { type Claims, momentOf, SIGNATURES, verifyIdToken } from './id-token.js'
 import type { Provider } from './providers.js'
 
-/** Timeout of one request to a provider. A sign-in makes four at most, so it ends within the request timeout. */
+/** Timeout of one request to a provider. A sign-in makes five at most, so it ends within the request timeout. */
 export const UPSTREAM_CALL_SECS = 4
 /** Discovery documents, key sets, token and userinfo responses are far smaller. */
 export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
 const CACHED_MS = 10 * 60_000
+const KEYS_CACHED_MS = 5 * 60_000
+/** Below this age of a key set, openid-client does not fetch it again for a key that is not in it. */
+const KEYS_FRESH_SECS = 60
 /** After a failure, discovery is not retried for this long. */
 const FAILURE_CACHED_MS = 5_000
 const CONFIGURATIONS_MAX = 500
 const SUBJECT_LENGTH_MAX = 255
-/** The year 9999. */
-const MOMENT_SECS_MAX = 253_402_300_799
 
 /** openid-client: userinfo is about another subject than the ID token. */
 const ANOTHER_SUBJECT = 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED'
-
-const SIGNATURES = [
-  'ES256',
-  'ES384',
-  'ES512',
-  'EdDSA',
-  'Ed25519',
-  'PS256',
-  'PS384',
-  'PS512',
-  'RS256',
-  'RS384',
-  'RS512',
-]
 
 export type UpstreamRequest = {
   readonly redirectUri: string
@@ -88,31 +77,30 @@ export interface UpstreamClient {
   ): Promise<{ readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault>
 }
 
+type Server = {
+  readonly metadata: oidc.ServerMetadata
+  readonly keys: ReturnType<typeof createRemoteJWKSet>
+}
 type CachedServer = {
   readonly version: string
   readonly until: number
-  readonly server: Promise<oidc.ServerMetadata>
-  /** The key set of the last sign-in. */
-  keys: ReturnType<typeof oidc.getJwksCache>
+  readonly server: Promise<Server>
 }
-
-/** How far the clock of a provider may be ahead. */
-const SKEW_SECS = 30
 
 export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
   const cache = new Map<string, CachedServer>()
 
   /** Caches discovery. Concurrent callers share one request. */
-  function serverOf(provider: Provider): CachedServer {
+  function serverOf(provider: Provider): Promise<Server> {
     const key = `${provider.tenantId ?? ''}:${provider.id}`
     const known = cache.get(key)
     const now = clock.monotonicMs()
     if (known !== undefined && known.version === provider.version && known.until > now) {
-      return known
+      return known.server
     }
     const server = checkedServer(provider, fetch)
     const { version } = provider
-    const entry = { version, until: now + CACHED_MS, server, keys: undefined }
+    const entry = { version, until: now + CACHED_MS, server }
     cache.delete(key)
     if (cache.size >= CONFIGURATIONS_MAX) cache.delete(cache.keys().next().value!)
     cache.set(key, entry)
@@ -120,13 +108,13 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
       const until = clock.monotonicMs() + FAILURE_CACHED_MS
       if (cache.get(key) === entry) cache.set(key, { ...entry, until })
     })
-    return entry
+    return server
   }
 
   return {
     async authorizationUrl(provider, request, { loginHint, fresh, strong }) {
       try {
-        const configuration = configure(await serverOf(provider).server, provider, fetch)
+        const configuration = configure((await serverOf(provider)).metadata, provider, fetch)
         const url = oidc.buildAuthorizationUrl(configuration, {
           redirect_uri: request.redirectUri,
           scope: provider.scopes.join(' '),
@@ -147,30 +135,30 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
     },
 
     async finish(provider, request, parameters) {
-      const known = serverOf(provider)
-      let configuration: oidc.Configuration | undefined
       try {
-        configuration = configure(await known.server, provider, fetch)
-        permitNewKeys(configuration, known, clock)
+        const { metadata, keys } = await serverOf(provider)
+        const configuration = configure(metadata, provider, fetch)
         const url = new URL(request.redirectUri)
         url.search = parameters.toString()
         const tokens = await oidc.authorizationCodeGrant(configuration, url, {
           pkceCodeVerifier: request.verifier,
           expectedState: request.state,
-          expectedNonce: request.nonce,
-          idTokenExpected: true,
         })
-        const idToken = tokens.claims()!
-        // The library checks only that they are numbers.
-        const soonest = clock.nowSecs() + SKEW_SECS
-        const signedInSecs = (momentOf(idToken['auth_time'])?.getTime() ?? 0) / 1000
-        if (idToken.iat > soonest || signedInSecs > soonest) return invalid('issued_in_future')
+        const idToken = await verifyIdToken(tokens[ID_TOKEN], keys, {
+          issuer: metadata.issuer,
+          clientId: provider.clientId,
+          nonce: request.nonce,
+          algorithms: metadata.id_token_signing_alg_values_supported!,
+          now: clock.now(),
+        })
+        if (typeof idToken === 'string') return invalid(idToken)
+        // For signed userinfo. With an unknown key, the library fetches keys of this age again.
+        const uat = clock.nowSecs() - KEYS_FRESH_SECS
+        oidc.setJwksCache(configuration, { jwks: keys.jwks()!, uat })
         const more = await userinfoOf(configuration, tokens.access_token, idToken)
         return claimsOf(merged(idToken, more))
       } catch (error) {
         return faultOf(error)
-      } finally {
-        if (configuration !== undefined) known.keys = oidc.getJwksCache(configuration)
       }
     },
   }
@@ -183,7 +171,7 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
 async function userinfoOf(
   configuration: oidc.Configuration,
   accessToken: string,
-  { sub, email, name }: oidc.IDToken,
+  { sub, email, name }: Claims & { readonly sub: string },
 ): Promise<Claims> {
   const { userinfo_endpoint: userinfo } = configuration.serverMetadata()
   if (userinfo === undefined || (email !== undefined && name !== undefined)) return {}
@@ -195,22 +183,6 @@ async function userinfoOf(
     return {}
   }
 }
-
-/** Below this age of a key set, openid-client does not fetch it again for a key that is not in it. */
-const KEYS_FRESH_SECS = 60
-
-/** A provider may sign with a key that it made just after its key set was fetched, so an unknown key fetches again. */
-function permitNewKeys(
-  configuration: oidc.Configuration,
-  { keys }: Pick<CachedServer, 'keys'>,
-  clock: Clock,
-): void {
-  if (keys === undefined) return
-  const uat = Math.min(keys.uat, clock.nowSecs() - KEYS_FRESH_SECS)
-  oidc.setJwksCache(configuration, { ...keys, uat })
-}
-
-type Claims = Readonly<Record<string, unknown>>
 
 /**
  * The ID token is signed, so its claims win. `email_verified` counts only for the `email` in the same document (OpenID
@@ -261,32 +233,30 @@ function truthOf(value: unknown): unknown {
   return value
 }
 
-/** A valid point in time, possibly as text; anything else counts as absent. */
-function momentOf(value: unknown): Date | null {
-  const isText = typeof value === 'string' && /^[0-9]+([.][0-9]+)?$/.test(value)
-  const secs = isText ? Number(value) : value
-  if (typeof secs !== 'number' || secs < 0 || secs > MOMENT_SECS_MAX) return null
-  return new Date(secs * 1000)
-}
-
-/** The metadata of a provider, with the supported signatures. */
-async function checkedServer(
-  provider: Provider,
-  fetch: BoundedFetch,
-): Promise<oidc.ServerMetadata> {
+/** The metadata of a provider, with the supported signatures, and its keys. */
+async function checkedServer(provider: Provider, fetch: BoundedFetch): Promise<Server> {
   const server =
     provider.endpoints === null ? await discover(provider, fetch) : statedServer(provider)
-  const { authorization_endpoint: authorization } = server
-  // The browser is redirected there, so only https is allowed.
-  if (authorization === undefined || !URL.canParse(authorization)) throw new BadProvider('endpoint')
-  if (new URL(authorization).protocol !== 'https:') throw new BadProvider('endpoint')
+  const { authorization_endpoint: authorization, jwks_uri: jwks } = server
+  // The browser is redirected to the one, and the other decides who signs, so only https is allowed.
+  if (!isHttps(authorization) || !isHttps(jwks)) throw new BadProvider('endpoint')
   const offered = server.id_token_signing_alg_values_supported ?? SIGNATURES
   const signatures = offered.filter((alg) => SIGNATURES.includes(alg))
   if (signatures.length === 0) throw new BadProvider('signatures')
-  return { ...server, id_token_signing_alg_values_supported: signatures }
+  const keys = createRemoteJWKSet(new URL(jwks), {
+    [customFetch]: (url, { headers, ...init }) =>
+      fetch(url, { ...init, headers: Object.fromEntries(headers) }),
+    timeoutDuration: UPSTREAM_CALL_SECS * 1000,
+    cacheMaxAge: KEYS_CACHED_MS,
+    // A provider may sign with a key that it made just after its key set was fetched.
+    cooldownDuration: 0,
+  })
+  return { metadata: { ...server, id_token_signing_alg_values_supported: signatures }, keys }
 }
 
-/** A new configuration for each request, because openid-client keeps the keys of one as long as it exists. */
+const isHttps = (url: string | undefined): url is string =>
+  url !== undefined && URL.canParse(url) && new URL(url).protocol === 'https:'
+
 function configure(
   server: oidc.ServerMetadata,
   provider: Provider,
@@ -340,7 +310,9 @@ function fetchOf(bounded: BoundedFetch): oidc.CustomFetch {
   }
 }
 
-const USED_OF_TOKENS = new Set(['access_token', 'token_type', 'id_token', 'error'])
+const USED_OF_TOKENS = new Set(['access_token', 'token_type', 'error'])
+/** The ID token has another name for the library, which would judge it. */
+const ID_TOKEN = 'signed_claims'
 
 /**
  * What is used of a token response. Some providers leave out `token_type`, write scopes as a list (Twitch), or the
@@ -348,7 +320,7 @@ const USED_OF_TOKENS = new Set(['access_token', 'token_type', 'id_token', 'error
  */
 function usedOfTokens(stated: Claims): Claims {
   const used = Object.entries(stated).filter(([name]) => USED_OF_TOKENS.has(name))
-  return { token_type: 'Bearer', ...Object.fromEntries(used) }
+  return { token_type: 'Bearer', ...Object.fromEntries(used), [ID_TOKEN]: stated['id_token'] }
 }
 
 /** Null members of a document count as absent. openid-client refuses some of them. */
@@ -356,8 +328,7 @@ async function rewritten(
   response: Response,
   change: (stated: Claims) => Claims,
 ): Promise<Response> {
-  if (response.status !== 200 || !/\bjson\b/i.test(response.headers.get('content-type') ?? ''))
-    return response
+  if (response.status !== 200) return response
   const text = await response.text()
   const copy = (body: string) => new Response(body, { headers: response.headers })
   let document: unknown
