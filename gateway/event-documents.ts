@@ -97,6 +97,13 @@ const FIELDS: Readonly<Partial<Record<EventType, Fields>>> = {
     delegation_id: [text.optional(), EXAMPLE_OTHER],
   },
   'auth.token.revoked': access,
+  'session.logout.undelivered': {
+    client_id: [text.describe('The application that got no logout token.'), EXAMPLE_OTHER],
+    sub: [text, 'q3Tn5vXlYw'],
+    attempts: [z.int(), 5],
+    status: [z.int().optional().describe('The last answer of the application.'), 503],
+    error: [text, 'unexpected_status'],
+  },
   'auth.mfa.challenge': {
     methods: [z.array(text).optional(), ['passkey', 'totp', 'recovery_code']],
   },

@@ -1167,6 +1167,8 @@ create table applications (
   registration_scope_bound text[],
   held_to_method boolean default false not null,
   secret_misplaced_at timestamp with time zone,
+  backchannel_logout_uri text,
+  backchannel_logout_session_required boolean default false not null,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),
@@ -2714,6 +2716,24 @@ CREATE INDEX scim_users_external_id ON public.scim_users USING btree (tenant_id,
 alter table scim_users enable row level security;
 alter table scim_users force row level security;
 create policy tenant on scim_users using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table session_applications (
+  tenant_id uuid not null,
+  session_id uuid not null,
+  application_id uuid not null,
+  subject text not null,
+  ended_at timestamp with time zone,
+  due_at timestamp with time zone not null,
+  attempts integer default 0 not null,
+  constraint session_applications_pkey PRIMARY KEY (tenant_id, session_id, application_id),
+  constraint session_applications_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX session_applications_ended ON public.session_applications USING btree (due_at) WHERE (ended_at IS NOT NULL);
+CREATE INDEX session_applications_of_person ON public.session_applications USING btree (tenant_id, subject);
+CREATE INDEX session_applications_open ON public.session_applications USING btree (due_at) WHERE (ended_at IS NULL);
+alter table session_applications enable row level security;
+alter table session_applications force row level security;
+create policy tenant on session_applications using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table sessions (
   tenant_id uuid not null,

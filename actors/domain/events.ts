@@ -9,6 +9,7 @@ export const EVENT_CATALOGUE = {
     'auth.logout',
     'auth.token.issued',
     'auth.token.revoked',
+    'session.logout.undelivered',
   ],
   'MFA and risk': ['auth.mfa.challenge', 'auth.mfa.verify', 'auth.adaptive_mfa.triggered'],
   'Tenant users': [

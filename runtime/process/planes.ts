@@ -36,6 +36,7 @@ import { credentialIssuanceActor } from '../../actors/oauth/credential-issuance/
 import { statusListsActor } from '../../actors/oauth/status-lists/actor.js'
 import { signingKeysActor } from '../../actors/oauth/signing-keys/actor.js'
 import { organizationsActor } from '../../actors/identity/users/organizations/actor.js'
+import { logoutWorker } from '../../actors/oauth/logout/worker.js'
 import { mailWorker } from '../../actors/operations/mail/worker.js'
 import { signInActor } from '../../actors/identity/sign-in/actor.js'
 import { passkeysActor } from '../../actors/identity/sign-in/ways/passkey/actor.js'
@@ -137,6 +138,7 @@ export const placements = [
   placement(sequencerWorker,   inline,                                                         J),
   placement(deliveryWorker,    thread('webhooks'),                                             J),
   placement(eventSinksWorker,  inline,                                                         J),
+  placement(logoutWorker,      inline,                                                         J),
   placement(mailWorker,        inline,                                                         J),
   placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
@@ -166,6 +168,7 @@ export function isServed(plane: Plane, actor: string): boolean {
 const WORKERS: ReadonlySet<string> = new Set([
   deliveryWorker.address.name,
   eventSinksWorker.address.name,
+  logoutWorker.address.name,
   mailWorker.address.name,
   reconciliationWorker.address.name,
   registriesWorker.address.name,

@@ -2,8 +2,11 @@
 import type { Email } from '../../actors/domain/email.js'
 import { endBackchannelApprovals } from '../oauth/backchannel-requests.js'
 import { ending } from '../platform/ends/ending.js'
+import { LOGOUTS_CHANNEL } from '../platform/ends/table.js'
+import { notifyAfterCommit } from '../platform/transaction.js'
 import {
   allRows,
+  changedRows,
   execute,
   firstRow,
   firstValue,
@@ -211,9 +214,10 @@ export const endOtherBrowserSessions = (
 
 /**
  * Ends the session of a cookie when a new one replaces it, in any tenant unless `leavesOtherTenants`. A session of the
- * same user is linked to the new one: its tokens stay valid and end with the new session.
+ * same user is linked to the new one: its tokens stay valid and end with the new session. The applications of another
+ * user's session get logout tokens.
  */
-export const replaceBrowserSession = (
+export async function replaceBrowserSession(
   tx: Transaction,
   tokenSha256: Uint8Array,
   by: {
@@ -223,12 +227,17 @@ export const replaceBrowserSession = (
     readonly leavesOtherTenants: boolean
   },
   now: Date,
-) =>
-  execute(tx, {
+): Promise<void> {
+  const told = await changedRows(tx, {
     name: 'browser_session.replace',
-    text: `update browser_sessions set ended_at = $2, ended_reason = 'replaced',
-             replaced_by = case when tenant_id = $3 and account_id = $5 then $4::uuid end
-           where token_sha256 = $1 and ended_at is null and (tenant_id = $3 or not $6)`,
+    text: `with replaced as (
+             update browser_sessions set ended_at = $2, ended_reason = 'replaced',
+               replaced_by = case when tenant_id = $3 and account_id = $5 then $4::uuid end
+             where token_sha256 = $1 and ended_at is null and (tenant_id = $3 or not $6)
+             returning tenant_id, id, replaced_by)
+           update session_applications s set ended_at = now(), due_at = now() from replaced r
+           where r.replaced_by is null and s.tenant_id = r.tenant_id and s.session_id = r.id
+             and s.ended_at is null`,
     values: [
       Buffer.from(tokenSha256),
       now,
@@ -238,6 +247,8 @@ export const replaceBrowserSession = (
       by.leavesOtherTenants,
     ],
   })
+  if (told > 0) notifyAfterCommit(tx, LOGOUTS_CHANNEL)
+}
 
 export type BrowserSessionSeen = Pick<
   BrowserSessionRow,

@@ -24,7 +24,7 @@ export async function switchOrganization(
   })
   if (rows[0] === undefined) return undefined
   if (rows[0].status === to) return { changed: false }
-  await tx.query({
+  await ending(tx, 'organization.suspended', [{ tenantId: null, id }]).query({
     name: 'organization.switch',
     text: 'update organizations set status = $2, updated_at = $3 where id = $1',
     values: [id, to, now],
@@ -57,7 +57,7 @@ export async function switchTenant(
   })
   if (rows[0] === undefined) return undefined
   if (rows[0].status === to) return { changed: false }
-  await tx.query({
+  await ending(tx, 'tenant.suspended', [{ tenantId: null, id }]).query({
     name: 'tenant.switch',
     text: `update tenants set suspended_at = case when $2 = 'suspended' then $3::timestamptz end,
              updated_at = $3

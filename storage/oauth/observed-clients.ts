@@ -60,6 +60,7 @@ export type DocumentMembers = Pick<
   | 'tokenEndpointAuthMethod'
   | 'redirectUris'
   | 'postLogoutRedirectUris'
+  | 'backchannelLogoutUri'
   | 'allowedOrigins'
   | 'grantTypes'
   | 'scopes'
@@ -91,10 +92,10 @@ export async function insertObservedClient(tx: Transaction, o: Observation): Pro
     text: `insert into applications (tenant_id, id, metadata_url, audience, name, client_type,
              token_endpoint_auth_method, redirect_uris, post_logout_redirect_uris, allowed_origins,
              grant_types, response_types, scopes, jwks, jwks_uri, dpop_bound_access_tokens,
-             require_pushed_authorization_requests, id_token_signed_response_alg, require_pkce,
-             loopback_any_port, created_at, updated_at)
+             require_pushed_authorization_requests, id_token_signed_response_alg, backchannel_logout_uri,
+             require_pkce, loopback_any_port, created_at, updated_at)
            values ($1, $2::uuid, $3, 'urn:svc:application:' || $2::uuid::text, $4, $5, $6, $7, $8, $9, $10,
-             '{code}', $11, $12, $13, $14, $15, $16, true, true, $17, $17)
+             '{code}', $11, $12, $13, $14, $15, $16, $17, true, true, $18, $18)
            on conflict (tenant_id, metadata_url) where metadata_url is not null do nothing`,
     values: [o.tenantId, o.id, o.clientId, ...memberValues(m), o.now],
   })
@@ -170,7 +171,7 @@ export async function updateObservedClient(
              redirect_uris = $6, post_logout_redirect_uris = $7, allowed_origins = $8,
              grant_types = $9, scopes = $10, jwks = $11, jwks_uri = $12,
              dpop_bound_access_tokens = $13, require_pushed_authorization_requests = $14,
-             id_token_signed_response_alg = $15, updated_at = $16
+             id_token_signed_response_alg = $15, backchannel_logout_uri = $16, updated_at = $17
            where tenant_id = $1 and id = $2`,
     values: [o.tenantId, o.id, ...memberValues(o.members), o.now],
   })
@@ -352,5 +353,6 @@ function memberValues(m: DocumentMembers): readonly unknown[] {
     m.dpopBoundAccessTokens,
     m.requirePushedAuthorizationRequests,
     m.idTokenSignedResponseAlg,
+    m.backchannelLogoutUri,
   ]
 }

@@ -118,6 +118,8 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
     ...authorizationServer(facts),
     userinfo_endpoint: `${facts.baseUrl}/userinfo`,
     end_session_endpoint: `${facts.baseUrl}/oauth/end-session`,
+    backchannel_logout_supported: true,
+    backchannel_logout_session_supported: true,
     subject_types_supported: ['pairwise'],
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
     acr_values_supported: acrValues(facts.passkeys === true),

@@ -40,6 +40,8 @@ const members = {
   jwks: member('object'),
   jwks_uri: member('string', 'Instead of jwks.'),
   post_logout_redirect_uris: member('array'),
+  backchannel_logout_uri: member('string', 'HTTPS URL that gets logout tokens.'),
+  backchannel_logout_session_required: member('boolean'),
   allowed_origins: member('array', 'Web origins whose pages may call the OAuth endpoints.'),
   logo_uri: member('string'),
   client_uri: member('string'),

@@ -39,6 +39,8 @@ const ApplicationRecord = z
     audience: z.string(),
     redirect_uris: z.array(z.string()),
     post_logout_redirect_uris: z.array(z.string()),
+    backchannel_logout_uri: z.string().optional(),
+    backchannel_logout_session_required: z.boolean(),
     allowed_origins: z.array(z.string()),
     grant_types: z.array(z.string()),
     response_types: z.array(z.string()),
@@ -72,6 +74,14 @@ const CreateApplication = z
         'name below .test, .example or .localhost. Default: `urn:svc:application:<id>`.',
     }),
     post_logout_redirect_uris: z.array(uri).max(LIST_MAX).optional(),
+    backchannel_logout_uri: uri.optional().meta({
+      description:
+        'HTTPS URL that gets a logout token when a session ends (OpenID Connect Back-Channel Logout 1.0).',
+    }),
+    backchannel_logout_session_required: z
+      .boolean()
+      .optional()
+      .meta({ description: 'Logout tokens must have `sid`. They always have it.' }),
     allowed_origins: z.array(uri).max(LIST_MAX).optional(),
     grant_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
     response_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),

@@ -57,6 +57,7 @@ import { accessControlSettings } from '../../../actors/oauth/resources/access-po
 import { apiKeysSettings } from '../../../actors/oauth/resources/api-keys/settings.js'
 import { billingSettings } from '../../../actors/identity/users/plans/settings.js'
 import { organizationsSettings } from '../../../actors/identity/users/organizations/settings.js'
+import { logoutSettings } from '../../../actors/oauth/logout/settings.js'
 import { walletSettings } from '../../../actors/commerce/wallets/settings.js'
 
 export const sections = [
@@ -69,6 +70,7 @@ export const sections = [
   kmsSettings,
   jwtSettings,
   oidcSettings,
+  logoutSettings,
   dpopSettings,
   refreshFamilyCacheSettings,
   credentialsSettings,

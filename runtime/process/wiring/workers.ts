@@ -2,6 +2,8 @@
 import { pooled, processors } from './pools.js'
 import { hasSinks } from '../../../actors/webhooks/event-sinks/settings.js'
 import { eventSinksWorker, sinksOf } from '../../../actors/webhooks/event-sinks/worker.js'
+import { createLogoutSender } from '../../../actors/oauth/logout/sender.js'
+import { logoutWorker } from '../../../actors/oauth/logout/worker.js'
 import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { mailWorker } from '../../../actors/operations/mail/worker.js'
 import { sshCertificatesActor } from '../../../actors/vault/ssh-certificates/actor.js'
@@ -23,6 +25,7 @@ import { x402Actor, x402Pool } from '../../../actors/commerce/payments/x402/acto
 import type { X402Module } from '../../../actors/commerce/payments/x402/needs.js'
 import { commerceWirings, walletWiring } from './commerce.js'
 import { type ActorWiring, untilSettled, wireActor } from '../../kernel/wiring.js'
+import { egressSettingsOf } from './egress-settings.js'
 import { openRegistries } from './chain-nodes.js'
 import { reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { mailRunnerOf } from './mail.js'
@@ -42,6 +45,17 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       const sinks = sinksOf(settings.event_sinks)
       return { database, clock, random, registry, sinks, settled: untilSettled(context) }
     }),
+    wireActor(logoutWorker, (context) => ({
+      database,
+      clock,
+      random,
+      registry,
+      keys: context.ref(signingKeys),
+      sender: createLogoutSender(egressSettingsOf(settings), shared.groups),
+      issuer: shared.issuer,
+      settings: settings.logout,
+      settled: untilSettled(context),
+    })),
     wireActor(mailWorker, ({ onStop }) => {
       const runner = mailRunnerOf(resources)
       onStop(() => runner.settled())

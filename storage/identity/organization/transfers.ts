@@ -1,4 +1,5 @@
 /** Transfers of tenants between organizations. Every transaction here crosses tenants. */
+import { ending } from '../../platform/ends/ending.js'
 import { allRows, firstRow, isChanged, type Transaction } from '../../platform/sql.js'
 
 /** Locks organizations until the transaction ends, in one order. @returns whether all of them are active. */
@@ -109,7 +110,7 @@ export async function acceptTransfer(
     values: [tenantId, id, now],
   })
   if (rowCount !== 1) return false
-  await tx.query({
+  await ending(tx, 'tenant.suspended', [{ tenantId, id: tenantId }]).query({
     name: 'tenant.move',
     // suspended_at is written so that the triggers of 0047_suspension take status and contact from the new organization.
     text: `update tenants set organization_id = $3, suspended_at = suspended_at, updated_at = $4

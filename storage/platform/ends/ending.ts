@@ -1,5 +1,6 @@
 /** Runs what the table of this folder says, in the transaction of the change. */
 import type { Rows, Statement, Transaction } from '../sql.js'
+import { notifyAfterCommit } from '../transaction.js'
 import { type Ending, ENDS } from './table.js'
 
 /** What a change concerns. `id` is the subject of a deleted user. */
@@ -31,8 +32,9 @@ export const ending = (
 async function follow(tx: Transaction, by: Ending, keys: readonly EndKey[]): Promise<void> {
   if (keys.length === 0) return
   const values = [keys.map(({ tenantId }) => tenantId), keys.map(({ id }) => id)]
-  const run = async ({ name, text, next }: (typeof ENDS)[number]) => {
+  const run = async ({ name, text, next, wakes }: (typeof ENDS)[number]) => {
     const { rows } = await tx.query<EndKey>({ name, text, values })
+    if (wakes !== undefined && rows.length > 0) notifyAfterCommit(tx, wakes)
     if (next !== undefined) await follow(tx, next, rows)
   }
   await Promise.all(ENDS.filter(({ on }) => on === by).map(run))

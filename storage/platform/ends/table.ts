@@ -7,6 +7,9 @@
  */
 import { LOOKED_UP } from '../sql.js'
 
+/** The NOTIFY channel of logout tokens to deliver (storage/oauth/logouts.ts). */
+export const LOGOUTS_CHANNEL = 'svc_logouts'
+
 /**
  * The changes that end something: what a reader calls them, and the writes that are such a change. The test of this folder
  * finds these writes in all statements.
@@ -27,6 +30,14 @@ export const ENDINGS = {
   'user.deleted': {
     when: 'the account of an old guest is deleted',
     writes: ['delete accounts', 'delete tenant_users'],
+  },
+  'tenant.suspended': {
+    when: 'a tenant is suspended, or moves to a suspended organization',
+    writes: ['update tenants.suspended_at'],
+  },
+  'organization.suspended': {
+    when: 'an organization is suspended',
+    writes: ['update organizations.status'],
   },
   'agent.suspended': {
     when: 'the home tenant suspends an agent',
@@ -68,6 +79,8 @@ type End = {
   readonly recorded: string
   /** What the end of these things ends. The statement returns their keys. */
   readonly next?: Ending
+  /** The channel that the end of something wakes. */
+  readonly wakes?: string
   readonly name: string
   /** `$1` and `$2` are the tenants and ids of what the change concerns, as `k`. */
   readonly text: string
@@ -79,6 +92,15 @@ const EVENT_OF_USE_CASE = '`admin.delegation.revoked`, appended by the use case'
 const IN_LIST = '`revoked_at` and `revoked_reason` of the credential'
 const CREDENTIALS = 'returning c.tenant_id as "tenantId", c.id'
 const DELEGATIONS = 'returning d.tenant_id as "tenantId", d.id'
+/** The applications of sessions `s` get logout tokens. */
+const LOGOUTS = {
+  ends: 'sign-ins at applications with a `backchannel_logout_uri`',
+  reason: 'none',
+  recorded: 'a logout token, or `session.logout.undelivered`',
+  wakes: LOGOUTS_CHANNEL,
+} as const
+const LOG_OUT = 'update session_applications s set ended_at = now(), due_at = now()'
+const LOGGED_OUT = 'and s.ended_at is null returning s.tenant_id as "tenantId", s.session_id as id'
 
 /** The rows of one change run in this order. */
 export const ENDS: readonly End[] = [
@@ -93,6 +115,15 @@ export const ENDS: readonly End[] = [
            from ${KEYS} join accounts a on a.id = k.id join tenant_users u on u.account_id = a.id
            where ${LOOKED_UP} and a.status <> 'active'
              and c.tenant_id = u.tenant_id and c.subject = u.sub and c.revoked_at is null ${CREDENTIALS}`,
+  },
+  {
+    on: 'account.suspended',
+    ...LOGOUTS,
+    name: 'ends.logouts_of_account',
+    text: `${LOG_OUT}
+           from ${KEYS} join accounts a on a.id = k.id join tenant_users u on u.account_id = a.id
+           where ${LOOKED_UP} and a.status <> 'active'
+             and s.tenant_id = u.tenant_id and s.subject = u.sub ${LOGGED_OUT}`,
   },
   {
     on: 'user.ended',
@@ -130,6 +161,15 @@ export const ENDS: readonly End[] = [
            where ${LOOKED_UP} and u.status = 'removed' and x.tenant_id = u.tenant_id and x.user_id = u.id`,
   },
   {
+    on: 'user.ended',
+    ...LOGOUTS,
+    name: 'ends.logouts_of_user',
+    text: `${LOG_OUT}
+           from ${KEYS} join tenant_users u on u.tenant_id = k.tenant_id and u.id = k.id
+           where ${LOOKED_UP} and (u.status in ('removed', 'suspended') or not u.account_active)
+             and s.tenant_id = u.tenant_id and s.subject = u.sub ${LOGGED_OUT}`,
+  },
+  {
     on: 'user.role_lost',
     ends: 'issued credentials that name the role',
     reason: '`role_lost`',
@@ -153,6 +193,32 @@ export const ENDS: readonly End[] = [
            where ${LOOKED_UP} and c.tenant_id = k.tenant_id and c.subject = k.sub and c.revoked_at is null
              and not exists (select from tenant_users u where u.tenant_id = k.tenant_id and u.sub = k.sub)
            ${CREDENTIALS}`,
+  },
+  {
+    on: 'user.deleted',
+    ...LOGOUTS,
+    name: 'ends.logouts_of_subject',
+    text: `${LOG_OUT}
+           from ${SUBJECTS}
+           where ${LOOKED_UP} and s.tenant_id = k.tenant_id and s.subject = k.sub
+             and not exists (select from tenant_users u where u.tenant_id = k.tenant_id and u.sub = k.sub)
+             ${LOGGED_OUT}`,
+  },
+  {
+    on: 'tenant.suspended',
+    ...LOGOUTS,
+    name: 'ends.logouts_of_tenant',
+    text: `${LOG_OUT}
+           from ${KEYS} join tenants t on t.id = k.id
+           where ${LOOKED_UP} and t.status <> 'active' and s.tenant_id = t.id ${LOGGED_OUT}`,
+  },
+  {
+    on: 'organization.suspended',
+    ...LOGOUTS,
+    name: 'ends.logouts_of_organization',
+    text: `${LOG_OUT}
+           from ${KEYS} join tenants t on t.organization_id = k.id
+           where ${LOOKED_UP} and t.status <> 'active' and s.tenant_id = t.id ${LOGGED_OUT}`,
   },
   {
     on: 'agent.suspended',
@@ -235,6 +301,20 @@ export const ENDS: readonly End[] = [
              where exists (select from tenants t where t.id = e.tenant_id
                and t.settings -> 'logout_revokes_offline' = 'true')) x
            where s.tenant_id = x.tenant_id and s.id = x.id and s.ended_at is null`,
+  },
+  {
+    on: 'browser_session.ended',
+    ...LOGOUTS,
+    name: 'ends.logouts_of_browser_session',
+    text: `with recursive earlier (tenant_id, id) as (
+             select b.tenant_id, b.id
+             from ${KEYS} join browser_sessions b on b.tenant_id = k.tenant_id and b.id = k.id
+             where ${LOOKED_UP} and b.ended_at is not null and b.ended_reason <> 'replaced'
+             union
+             select b.tenant_id, b.id
+             from earlier e join browser_sessions b on b.tenant_id = e.tenant_id and b.replaced_by = e.id)
+           ${LOG_OUT} from earlier e
+           where s.tenant_id = e.tenant_id and s.session_id = e.id ${LOGGED_OUT}`,
   },
   {
     on: 'credential.revoked',

@@ -23,6 +23,7 @@ import {
 } from '../../support/vault/egress.js'
 import { rowOf } from '../../support/storage/row-of.js'
 import { sql } from '../../support/storage/sql.js'
+import { relyingParty } from '../../support/oauth/relying-party.js'
 import { operatorOfDeployment } from '../../support/oauth/operator.js'
 import { signIn } from '../../support/identity/person.js'
 import { REACHES_RECEIVERS, startReceiver } from '../../support/webhooks/receiver.js'
@@ -73,6 +74,8 @@ const resources = await upstreamFixture({
     ...COMMERCE,
     ...REACHES_RECEIVERS,
     SVC_ADAPTIVE_MFA__ENABLED: 'true',
+    // Its certificate is not trusted there, so no application gets a logout token.
+    SVC_LOGOUT__RETRY_SCHEDULE_SECS: '[0]',
     SVC_API_KEYS__ENABLED: 'true',
     SVC_BILLING__ENABLED: 'true',
     SVC_WALLET__ENABLED: 'true',
@@ -192,6 +195,15 @@ const signIns = once(async () => {
   await signIn(stranger, human)
   const guesser = openBrowser(running)
   for (let turn = 0; turn < 12; turn += 1) await signIn(guesser, { ...guessed, password: 'guess' })
+})
+
+const logouts = once(async () => {
+  const workspace = await api.workspace()
+  await hear(workspace)
+  const backchannelLogoutUri = `${receiver.origin}/logout`
+  const party = await relyingParty(running, workspace, { backchannelLogoutUri })
+  const { browser } = await party.signedIn(fixtureOf(workspace))
+  await browser.submit(await browser.get('/auth/account'), {}, '/auth/logout')
 })
 
 const tokensOfAgents = once(async () => {
@@ -503,6 +515,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'commerce.payout.paid': sales,
   'commerce.payout.failed': sales,
   'commerce.statement.created': sales,
+  'session.logout.undelivered': logouts,
   'webhook.test': testDelivery,
 }
 

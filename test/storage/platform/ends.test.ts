@@ -11,7 +11,8 @@ import { everyStatement } from '../../support/storage/every-statement.js'
 /** Statements that write such a column or delete such a row, and end nothing. */
 const ENDS_NOTHING: Readonly<Record<string, string>> = {
   'browser_session.remove_expired': 'the session expired before, and its tokens with it',
-  'browser_session.replace': 'the tokens stay valid and end with the session that replaces it',
+  'browser_session.replace':
+    'the tokens stay valid and end with the session that replaces it. It tells the applications of another user',
   'delegation.remove_ended': 'the delegation expired before, and its session with it',
   'issued_credential.remove_ended': 'the credential expired before',
   'scim_group.give_role': 'adds a role',

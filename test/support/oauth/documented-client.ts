@@ -120,6 +120,7 @@ export async function observed({ db }: TestService, tenantId: string): Promise<s
         tokenEndpointAuthMethod: 'none',
         redirectUris: [CLIENT_CALLBACK],
         postLogoutRedirectUris: [],
+        backchannelLogoutUri: null,
         allowedOrigins: [],
         grantTypes: ['authorization_code'],
         scopes: ['openid'],

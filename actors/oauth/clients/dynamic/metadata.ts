@@ -125,6 +125,8 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
       oneOf(from('token_endpoint_auth_method'), 'token_endpoint_auth_method', METHODS) ?? undefined,
     scopes: scope === null ? undefined : [...new Set(scope.split(' '))],
     postLogoutRedirectUris: optional(texts, from, 'post_logout_redirect_uris'),
+    backchannelLogoutUri: optional(text, from, 'backchannel_logout_uri'),
+    backchannelLogoutSessionRequired: optional(flag, from, 'backchannel_logout_session_required'),
     allowedOrigins: optional(texts, from, 'allowed_origins'),
     authorizationDetailsTypes: optional(texts, from, 'authorization_details_types'),
     jwks: keySet(from('jwks')),
@@ -165,6 +167,10 @@ export function metadataOf(
     response_types: row.responseTypes,
     scope: row.scopes.join(' '),
     post_logout_redirect_uris: row.postLogoutRedirectUris,
+    ...(row.backchannelLogoutUri === null
+      ? {}
+      : { backchannel_logout_uri: row.backchannelLogoutUri }),
+    backchannel_logout_session_required: row.backchannelLogoutSessionRequired,
     allowed_origins: row.allowedOrigins,
     authorization_details_types: row.authorizationDetailsTypes,
     ...(row.jwks === null ? {} : { jwks: row.jwks }),

@@ -39,6 +39,8 @@ const MEMBERS = {
   audience: 'audience',
   redirectUris: 'redirect_uris',
   postLogoutRedirectUris: 'post_logout_redirect_uris',
+  backchannelLogoutUri: 'backchannel_logout_uri',
+  backchannelLogoutSessionRequired: 'backchannel_logout_session_required',
   allowedOrigins: 'allowed_origins',
   grantTypes: 'grant_types',
   responseTypes: 'response_types',

@@ -60,6 +60,9 @@ export type Application = {
   readonly audience: string
   readonly redirectUris: readonly string[]
   readonly postLogoutRedirectUris: readonly string[]
+  /** Where logout tokens go (OpenID Connect Back-Channel Logout 1.0). */
+  readonly backchannelLogoutUri: string | null
+  readonly backchannelLogoutSessionRequired: boolean
   readonly allowedOrigins: readonly string[]
   readonly grantTypes: readonly string[]
   readonly responseTypes: readonly string[]
@@ -112,6 +115,8 @@ export type ApplicationDraft = {
   readonly tokenEndpointAuthMethod?: TokenEndpointAuthMethod | undefined
   readonly audience?: string | undefined
   readonly postLogoutRedirectUris?: readonly string[] | undefined
+  readonly backchannelLogoutUri?: string | undefined
+  readonly backchannelLogoutSessionRequired?: boolean | undefined
   readonly allowedOrigins?: readonly string[] | undefined
   readonly grantTypes?: readonly string[] | undefined
   readonly responseTypes?: readonly string[] | undefined

@@ -13,6 +13,8 @@ export function optionalMembers(draft: ApplicationDraft) {
   return stated({
     audience: draft.audience,
     postLogoutRedirectUris: copy(draft.postLogoutRedirectUris),
+    backchannelLogoutUri: draft.backchannelLogoutUri,
+    backchannelLogoutSessionRequired: draft.backchannelLogoutSessionRequired,
     allowedOrigins: copy(draft.allowedOrigins),
     grantTypes: copy(draft.grantTypes),
     responseTypes: copy(draft.responseTypes),

@@ -71,6 +71,7 @@ export async function draftFault(
   return (
     uriFault('/redirect_uris', draft.redirectUris, kind) ??
     uriFault('/post_logout_redirect_uris', draft.postLogoutRedirectUris ?? [], kind) ??
+    logoutUriFault(draft.backchannelLogoutUri) ??
     first(draft.allowedOrigins ?? [], '/allowed_origins', originFault) ??
     grantFault(draft.grantTypes ?? [], kind) ??
     first(draft.responseTypes ?? [], '/response_types', (type) =>
@@ -191,6 +192,13 @@ function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
   const isHttps = uri !== undefined && URL.canParse(uri) && new URL(uri).protocol === 'https:'
   if (uri === undefined || (isHttps && !namesUser(uri))) return undefined
   return bad('/logo_uri', '`logo_uri` must be an HTTPS URL.')
+}
+
+/** OpenID Connect Back-Channel Logout 1.0 section 2.2: HTTPS for every client, since a token goes there. */
+function logoutUriFault(uri: string | undefined): ApplicationInvalid | undefined {
+  if (uri === undefined) return undefined
+  const fault = redirectUriFault(uri) ?? (/^https:/i.test(uri) ? undefined : 'must use HTTPS')
+  return fault === undefined ? undefined : bad('/backchannel_logout_uri', `The URI ${fault}.`)
 }
 
 function first(

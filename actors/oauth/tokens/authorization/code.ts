@@ -6,6 +6,7 @@ import { sha256 } from '../../../domain/secret-hashes.js'
 import { consumeAuthorizationRequests } from '../../../../storage/oauth/authorization-requests.js'
 import { rememberConsent, rememberResourceConsent } from '../../../../storage/oauth/consents.js'
 import { redeemIssuerState } from '../../../../storage/oauth/credential-offers.js'
+import { joinSession } from '../../../../storage/oauth/logouts.js'
 import { openPersonSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../../identity/sign-in/sessions/protocol.js'
@@ -84,6 +85,8 @@ async function write(
     expiresAt: expiry(sessionSecsMax),
   })
   if (!isOpen) throw new RequestConsumed('the session has ended')
+  if (client.backchannelLogoutUri !== null)
+    await joinSession(tx, { tenantId, sessionId, applicationId: clientId, subject })
   const grantId = random.uuid()
   if (
     offerId !== null &&

@@ -25,7 +25,14 @@ export type ReadDocument =
   | ({ readonly tag: 'read' } & ClientDocument)
   | { readonly tag: 'faulty'; readonly fault: string }
 
-const LINKS = ['client_uri', 'logo_uri', 'policy_uri', 'tos_uri', 'jwks_uri'] as const
+const LINKS = [
+  'client_uri',
+  'logo_uri',
+  'policy_uri',
+  'tos_uri',
+  'jwks_uri',
+  'backchannel_logout_uri',
+] as const
 const SECRETS = ['client_secret', 'client_secret_expires_at'] as const
 const LIST_MAX = 100
 const DECISIVE = [
@@ -100,6 +107,7 @@ function read(
       from('post_logout_redirect_uris'),
       'post_logout_redirect_uris',
     ).filter((uri) => redirectUriFault(uri, method === 'none') === undefined),
+    backchannelLogoutUri: (from('backchannel_logout_uri') as string | undefined) ?? null,
     // Scripts of the pages that receive the code may redeem it.
     allowedOrigins: [...new Set(redirectUris.filter(isWeb).map((uri) => new URL(uri).origin))],
     grantTypes,

@@ -77,6 +77,8 @@ test.serial('absent members get the documented defaults', async (t) => {
     audience: `urn:svc:application:${id}`,
     redirectUris: ['https://shop.example/callback'],
     postLogoutRedirectUris: [],
+    backchannelLogoutUri: null,
+    backchannelLogoutSessionRequired: false,
     allowedOrigins: [],
     grantTypes: ['authorization_code', 'refresh_token'],
     responseTypes: ['code'],

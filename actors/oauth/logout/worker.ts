@@ -1,0 +1,246 @@
+/**
+ * Tells applications that a session of theirs has ended (docs/guides/identity/sign-out.md). The end of a session made the
+ * logouts due in its transaction, and a logout goes after the answer of the application: a killed process leads to a
+ * repetition, never to a loss. Any number of processes can run the worker.
+ */
+import { setTimeout as sleep } from 'node:timers/promises'
+import type { Registry } from 'prom-client'
+import type { ActorRef, Lifecycle } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import { defineWorker } from '../../../runtime/kernel/worker.js'
+import {
+  claimLogouts,
+  type DueLogout,
+  endTimedOut,
+  type LogoutRoom,
+  nextLogoutMs,
+  retryLogout,
+  settleLogout,
+} from '../../../storage/oauth/logouts.js'
+import type { OpenDatabase } from '../../../storage/platform/database.js'
+import { LOGOUTS_CHANNEL } from '../../../storage/platform/ends/table.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import { eventData } from '../../domain/events.js'
+import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { counter, histogram } from '../../platform/metrics.js'
+import { type SigningKeysProtocol, signingKeys } from '../signing-keys/protocol.js'
+import { LOGOUT_TOKEN_TYPE, logoutClaims } from './logout-token.js'
+import type { LogoutAnswer, LogoutSender } from './sender.js'
+import type { LogoutSettings } from './settings.js'
+
+/** Logouts that one process delivers at the same time. */
+const SENDING_MAX = 128
+const PER_TENANT_MAX = 32
+const PER_APPLICATION_MAX = 8
+/** Longer than an attempt may take: afterwards another process sends again. */
+const LEASE_SECS = 20
+const POLL_MS_MAX = 5_000
+const MISHAP_MS = 1_000
+/** Sessions that may have timed out, looked at in one transaction. */
+const LOOKED_AT_MAX = 200
+
+type LogoutNeeds = {
+  readonly database: Pick<OpenDatabase, 'system' | 'tenant' | 'listener'>
+  readonly keys: ActorRef<SigningKeysProtocol>
+  readonly clock: Clock
+  readonly random: Random
+  readonly registry: Registry
+  readonly sender: LogoutSender
+  readonly issuer: string
+  readonly settings: LogoutSettings
+  /** Receives a promise of the run, which a stop waits for. */
+  readonly settled: (run: Promise<void>) => void
+}
+
+export const logoutWorker = defineWorker<LogoutNeeds>({
+  name: 'logouts',
+  asks: { keys: signingKeys },
+  run(needs, lifecycle) {
+    const run = new Deliveries(needs, lifecycle).run()
+    needs.settled(run.catch(() => undefined))
+    return run
+  },
+})
+
+class Deliveries {
+  readonly #needs: LogoutNeeds
+  readonly #lifecycle: Lifecycle
+  readonly #metrics: ReturnType<typeof logoutMetrics>
+  readonly #wake = new WakeSignal()
+  readonly #sending = new Map<DueLogout, Promise<void>>()
+  #lookedMs = Number.NEGATIVE_INFINITY
+
+  constructor(needs: LogoutNeeds, lifecycle: Lifecycle) {
+    this.#needs = needs
+    this.#lifecycle = lifecycle
+    this.#metrics = logoutMetrics(needs.registry)
+  }
+
+  async run(): Promise<void> {
+    const { signal, log, loop } = this.#lifecycle
+    const rounds = loop('logouts')
+    const wake = () => this.#wake.wake()
+    signal.addEventListener('abort', wake, { once: true })
+    const leave = await this.#needs.database.listener
+      .listen(LOGOUTS_CHANNEL, { notified: wake, caughtUp: wake })
+      .catch(() => () => undefined)
+    while (!signal.aborted) {
+      try {
+        await this.#round()
+        rounds.succeeded()
+      } catch (error) {
+        if (signal.aborted) break
+        rounds.failed()
+        log.warn({ err: error }, 'logout: round failed, retrying')
+        await sleep(MISHAP_MS, undefined, { signal }).catch(() => undefined)
+      }
+    }
+    leave()
+    await this.#needs.sender.close()
+    await Promise.all(this.#sending.values())
+  }
+
+  async #round(): Promise<void> {
+    const { database, clock } = this.#needs
+    if (clock.monotonicMs() - this.#lookedMs >= POLL_MS_MAX) {
+      let looked: number
+      do looked = await this.#lookForTimedOut()
+      while (looked === LOOKED_AT_MAX)
+      this.#lookedMs = clock.monotonicMs()
+    }
+    const room = this.#room()
+    if (room.limit > 0) {
+      const due = await database.system((tx) => claimLogouts(tx, room, LEASE_SECS))
+      for (const one of due) this.#begin(one)
+      if (due.length > 0) return
+    }
+    const withinMs =
+      room.limit > 0
+        ? await database.system((tx) => nextLogoutMs(tx, POLL_MS_MAX, room))
+        : POLL_MS_MAX
+    await this.#wake.wait(withinMs)
+  }
+
+  #lookForTimedOut(): Promise<number> {
+    const { database, clock } = this.#needs
+    return database.system((tx) => endTimedOut(tx, clock.now(), LOOKED_AT_MAX))
+  }
+
+  #room(): LogoutRoom {
+    const held = [...this.#sending.keys()]
+    return {
+      limit: SENDING_MAX - held.length,
+      perTenant: PER_TENANT_MAX,
+      perApplication: PER_APPLICATION_MAX,
+      fullTenants: fullOf(held, 'tenantId', PER_TENANT_MAX),
+      fullApplications: fullOf(held, 'applicationId', PER_APPLICATION_MAX),
+    }
+  }
+
+  #begin(due: DueLogout): void {
+    const { log, signal } = this.#lifecycle
+    const run = this.#deliver(due)
+      .catch((error: unknown) => {
+        // It is due again after its lease.
+        if (!signal.aborted) log.warn({ err: error }, 'logout: an attempt was not recorded')
+      })
+      .finally(() => {
+        this.#sending.delete(due)
+        this.#wake.wake()
+      })
+    this.#sending.set(due, run)
+  }
+
+  async #deliver(due: DueLogout): Promise<void> {
+    const { database, clock, keys, random, sender, issuer } = this.#needs
+    const { tenantId, clientId, uri, subject, sessionId, algorithm } = due
+    if (clientId === null || uri === null) {
+      await database.tenant(tenantId, (tx) => settleLogout(tx, due))
+      return
+    }
+    const now = clock.now()
+    const facts = { issuer, clientId, subject, sessionId, tokenId: random.uuid(), now }
+    const claims = JSON.stringify(logoutClaims(facts))
+    const signed = await keys.sign({ typ: LOGOUT_TOKEN_TYPE, claims, algorithm })
+    if (signed.tag !== 'signed') throw new Error('no signing key is available')
+    const answer = await sender.send(tenantId, uri, signed.token)
+    if (this.#lifecycle.signal.aborted && answer.status === null) return
+    await this.#record(due, clientId, answer)
+  }
+
+  async #record(due: DueLogout, clientId: string, { status, error }: LogoutAnswer): Promise<void> {
+    const { database, clock, settings } = this.#needs
+    const { delivered, attempts } = this.#metrics
+    const done = due.attempts + 1
+    const waitSecs = settings.retry_schedule_secs[done]
+    if (error !== null && error !== 'refused' && waitSecs !== undefined) {
+      await database.tenant(due.tenantId, (tx) => retryLogout(tx, due, waitSecs))
+      attempts.inc({ outcome: 'retrying' })
+      return
+    }
+    await database.tenant(due.tenantId, async (tx) => {
+      if (!(await settleLogout(tx, due)) || error === null) return
+      appendEvents(tx, [this.#undelivered(due, clientId, done, status, error)])
+    })
+    attempts.inc({ outcome: error === null ? 'delivered' : 'undelivered' })
+    if (error === null)
+      delivered.observe(Math.max(0, clock.now().getTime() - due.endedAt.getTime()) / 1000)
+  }
+
+  #undelivered(
+    { tenantId, sessionId, subject }: DueLogout,
+    clientId: string,
+    attempts: number,
+    status: number | null,
+    error: string,
+  ) {
+    const { random, clock } = this.#needs
+    const about = {
+      actor: { type: 'service', id: 'logout' },
+      resource: { type: 'session', id: sessionId },
+      requestId: undefined,
+    }
+    return {
+      id: random.uuid(),
+      tenantId,
+      type: 'session.logout.undelivered' as const,
+      occurredAt: clock.now(),
+      data: eventData(about, {
+        client_id: clientId,
+        sub: subject,
+        attempts,
+        ...(status === null ? {} : { status }),
+        error,
+      }),
+    }
+  }
+}
+
+/** The tenants or applications of which that many are held. */
+function fullOf(
+  held: readonly DueLogout[],
+  by: 'tenantId' | 'applicationId',
+  max: number,
+): readonly string[] {
+  const counts = new Map<string, number>()
+  for (const one of held) counts.set(one[by], (counts.get(one[by]) ?? 0) + 1)
+  return [...counts].filter(([, count]) => count >= max).map(([id]) => id)
+}
+
+function logoutMetrics(registry: Registry) {
+  return {
+    attempts: counter(
+      registry,
+      'svc_logout_attempts_total',
+      'Attempts to tell applications of the end of a session, by outcome.',
+      ['outcome'],
+    ),
+    delivered: histogram(
+      registry,
+      'svc_logout_delivery_seconds',
+      'Time from the end of a session until the application has answered.',
+      [0.05, 0.1, 0.25, 0.5, 1, 2.5, 10, 60, 1_000],
+    ),
+  }
+}

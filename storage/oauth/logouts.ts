@@ -1,0 +1,174 @@
+/**
+ * The applications of browser sessions, and their logout tokens (OpenID Connect Back-Channel Logout 1.0). The
+ * end of a session makes its rows due (storage/platform/ends/table.ts), in the transaction of that end.
+ */
+import {
+  allRows,
+  changedRows,
+  execute,
+  isChanged,
+  onlyValue,
+  type Transaction,
+} from '../platform/sql.js'
+import { LOGOUTS_CHANNEL } from '../platform/ends/table.js'
+import { columnsOf } from '../platform/portable/tenant-rows.js'
+import { notifyAfterCommit } from '../platform/transaction.js'
+import type { ApplicationRow } from './applications.js'
+
+type SessionApplication = {
+  readonly tenantId: string
+  readonly sessionId: string
+  readonly applicationId: string
+  readonly subject: string
+}
+
+/** SQL: when a browser session `b` times out. */
+const TIMES_OUT = 'least(b.expires_at, b.last_seen_at + make_interval(secs => b.idle_secs))'
+
+/** Records that a person signs in to an application in an open browser session. */
+export const joinSession = (tx: Transaction, s: SessionApplication) =>
+  execute(tx, {
+    name: 'logout.join_session',
+    text: `insert into session_applications (tenant_id, session_id, application_id, subject, due_at)
+           select b.tenant_id, b.id, $3, $4, ${TIMES_OUT} from browser_sessions b
+           where b.tenant_id = $1 and b.id = $2
+           on conflict do nothing`,
+    values: [s.tenantId, s.sessionId, s.applicationId, s.subject],
+  })
+
+/** A logout token to deliver, by an attempt that is under way. */
+export type DueLogout = SessionApplication & {
+  readonly endedAt: Date
+  /** Earlier attempts. */
+  readonly attempts: number
+  /** The `client_id`. Null: the application was deleted. */
+  readonly clientId: string | null
+  /** Null: the application wants no logout tokens any more, or is disabled. */
+  readonly uri: string | null
+  readonly algorithm: ApplicationRow['idTokenSignedResponseAlg']
+}
+
+/** What a worker may take. Tenants and applications that hold all they may get nothing. */
+export type LogoutRoom = {
+  readonly limit: number
+  readonly perTenant: number
+  readonly perApplication: number
+  readonly fullTenants: readonly string[]
+  readonly fullApplications: readonly string[]
+}
+
+/** Rows that are looked at in one round. */
+const CANDIDATES_MAX = 1_000
+
+/**
+ * Takes due logouts for `leaseSecs`: after that, another process takes those that were not settled. Tenants take turns.
+ * Crosses tenants. The applications of a suspended tenant get theirs too.
+ */
+export const claimLogouts = (tx: Transaction, room: LogoutRoom, leaseSecs: number) =>
+  allRows<DueLogout>(tx, {
+    name: 'logout.claim',
+    text: `with due as materialized (
+             select tenant_id, session_id, application_id, due_at from session_applications
+             where ended_at is not null and due_at <= statement_timestamp()
+               and tenant_id <> all($5::uuid[]) and application_id <> all($6::uuid[])
+             order by due_at limit ${CANDIDATES_MAX}),
+           placed as (
+             select *, row_number() over (partition by tenant_id, application_id order by due_at) as nth,
+               row_number() over (partition by tenant_id order by due_at) as place from due),
+           chosen as (
+             select * from placed where nth <= $4 and place <= $3 order by place, due_at limit $2),
+           locked as (
+             select s.* from session_applications s
+               join chosen using (tenant_id, session_id, application_id)
+             where s.due_at <= statement_timestamp() for update of s skip locked)
+           update session_applications s
+           set due_at = statement_timestamp() + make_interval(secs => $1)
+           from locked l left join applications a on a.tenant_id = l.tenant_id and a.id = l.application_id
+           where s.tenant_id = l.tenant_id and s.session_id = l.session_id
+             and s.application_id = l.application_id
+           returning ${columnsOf('tenant_id session_id application_id subject ended_at attempts', 's')},
+             coalesce(a.metadata_url, a.id::text) as "clientId",
+             case when a.status = 'active' then a.backchannel_logout_uri end as uri,
+             a.id_token_signed_response_alg as algorithm`,
+    values: [
+      leaseSecs,
+      room.limit,
+      room.perTenant,
+      room.perApplication,
+      room.fullTenants,
+      room.fullApplications,
+    ],
+  })
+
+/** Milliseconds until a logout may be claimed, at most `withinMs`. Crosses tenants. */
+export const nextLogoutMs = (
+  tx: Transaction,
+  withinMs: number,
+  { fullTenants, fullApplications }: Pick<LogoutRoom, 'fullTenants' | 'fullApplications'>,
+) =>
+  onlyValue<number>(tx, {
+    name: 'logout.next',
+    text: `select least($1, greatest(0, coalesce((
+             select extract(epoch from due_at - clock_timestamp()) * 1000 from session_applications
+             where ended_at is not null and tenant_id <> all($2::uuid[])
+               and application_id <> all($3::uuid[])
+             order by due_at limit 1), $1)))::float8 as ms`,
+    values: [withinMs, fullTenants, fullApplications],
+  })
+
+/** The application has the logout token, or gets none. True for the call that settled it. */
+export const settleLogout = (tx: Transaction, of: DueLogout) =>
+  isChanged(tx, {
+    name: 'logout.settle',
+    text: `delete from session_applications
+           where tenant_id = $1 and session_id = $2 and application_id = $3 and attempts = $4
+             and ended_at is not null`,
+    values: [of.tenantId, of.sessionId, of.applicationId, of.attempts],
+  })
+
+/** The application did not take the logout: another attempt follows. */
+export const retryLogout = (tx: Transaction, of: DueLogout, waitSecs: number) =>
+  execute(tx, {
+    name: 'logout.retry',
+    text: `update session_applications
+           set attempts = attempts + 1, due_at = statement_timestamp() + make_interval(secs => $5)
+           where tenant_id = $1 and session_id = $2 and application_id = $3 and attempts = $4`,
+    values: [of.tenantId, of.sessionId, of.applicationId, of.attempts, waitSecs],
+  })
+
+/**
+ * Looks at up to `limit` rows whose session may have timed out, makes those due whose session did, and says how many it
+ * looked at. A session that was replaced times out with the one that replaced it. Crosses tenants.
+ */
+export async function endTimedOut(tx: Transaction, now: Date, limit: number): Promise<number> {
+  const seen = await changedRows(tx, {
+    name: 'logout.end_timed_out',
+    text: `with recursive looked as materialized (
+             select tenant_id, session_id, application_id from session_applications
+             where ended_at is null and due_at <= $1
+             order by due_at limit $2 for update skip locked),
+           later (tenant_id, session_id, replaced_by, ended_at, times_out) as (
+             select l.tenant_id, l.session_id, b.replaced_by, b.ended_at, ${TIMES_OUT}
+             from (select distinct tenant_id, session_id from looked) l
+               cross join lateral (select * from browser_sessions
+                 where tenant_id = l.tenant_id and id = l.session_id offset 0) b
+             union
+             select l.tenant_id, l.session_id, b.replaced_by, b.ended_at, ${TIMES_OUT}
+             from later l
+               cross join lateral (select * from browser_sessions
+                 where tenant_id = l.tenant_id and id = l.replaced_by offset 0) b),
+           judged as (
+             select x.*, (select l.times_out from later l
+               where l.tenant_id = x.tenant_id and l.session_id = x.session_id
+                 and l.ended_at is null and l.times_out > $1) as times_out
+             from looked x)
+           update session_applications s
+           set ended_at = case when j.times_out is null then $1::timestamptz end,
+             due_at = coalesce(j.times_out, statement_timestamp())
+           from judged j where s.tenant_id = j.tenant_id and s.session_id = j.session_id
+             and s.application_id = j.application_id`,
+    values: [now, limit],
+  })
+  if (seen > 0) notifyAfterCommit(tx, LOGOUTS_CHANNEL)
+  return seen
+}
