@@ -43,7 +43,7 @@ export function keysCommand(program: Command, host: KeysCommandHost = processHos
   keys
     .command('rotate')
     .description('replace the current signing keys; tokens already signed stay valid')
-    .option('--algorithm <algorithm>', `only this algorithm: ${SIGNING_ALGORITHMS.join(' or ')}`)
+    .option('--algorithm <algorithm>', `only this algorithm: ${SIGNING_ALGORITHMS.join(', ')}`)
     .option(
       '--compromised',
       'withdraw the current keys immediately: every token they signed becomes invalid',

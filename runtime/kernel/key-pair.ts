@@ -2,10 +2,12 @@
 import {
   createPrivateKey,
   createPublicKey,
+  generateKeyPair,
   generateKeyPairSync,
   type KeyObject,
   randomFillSync,
 } from 'node:crypto'
+import { promisify } from 'node:util'
 
 const SPKI = { type: 'spki', format: 'der' } as const
 const PKCS8 = { type: 'pkcs8', format: 'der' } as const
@@ -36,6 +38,18 @@ export function freshPrivateKey(kind: 'ed25519' | 'P-256'): KeyObject {
   }
   const { privateKey } = generateKeyPairSync('ec', {
     namedCurve: 'P-256',
+    publicKeyEncoding: SPKI,
+    privateKeyEncoding: PKCS8,
+  })
+  const key = createPrivateKey({ key: privateKey, ...PKCS8 })
+  privateKey.fill(0)
+  return key
+}
+
+/** A fresh RSA key of 2048 bits, imported for the same reason. A thread of the pool makes it: it takes a while. */
+export async function freshRsaKey(): Promise<KeyObject> {
+  const { privateKey } = await promisify(generateKeyPair)('rsa', {
+    modulusLength: 2048,
     publicKeyEncoding: SPKI,
     privateKeyEncoding: PKCS8,
   })

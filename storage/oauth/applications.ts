@@ -47,7 +47,7 @@ export type ApplicationRow = {
   jwksUri: string | null
   dpopBoundAccessTokens: boolean
   requirePushedAuthorizationRequests: boolean
-  idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
+  idTokenSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256'
   requirePkce: boolean
   /** The port of loopback redirect URIs is free (RFC 8252 section 7.3). */
   loopbackAnyPort: boolean

@@ -10,9 +10,11 @@ export function privateKeyContext(kid: string): string {
 
 export type SigningKeyRow = {
   kid: string
-  algorithm: 'ES256' | 'EdDSA'
+  algorithm: 'ES256' | 'EdDSA' | 'RS256'
   state: 'next' | 'current' | 'retired'
-  publicJwk: { kty: 'EC' | 'OKP'; crv: 'P-256' | 'Ed25519'; x: string; y?: string }
+  publicJwk:
+    | { kty: 'EC' | 'OKP'; crv: 'P-256' | 'Ed25519'; x: string; y?: string }
+    | { kty: 'RSA'; n: string; e: string }
   /** Null after retirement. */
   privateSealed: Uint8Array | null
   createdAt: Date

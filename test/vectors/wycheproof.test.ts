@@ -4,7 +4,7 @@
  */
 import { readFileSync } from 'node:fs'
 import test, { type ExecutionContext } from 'ava'
-import type { PublicJwk } from '../../actors/oauth/signing-keys/protocol.js'
+import type { CurveJwk } from '../../actors/oauth/signing-keys/protocol.js'
 import { importPublicJwk, type ImportedKey } from '../../actors/platform/jose/external-jwk.js'
 import { isSignedBy } from '../../actors/agents/proof-of-work/signatures.js'
 import { ownPublicKey, verifyBytes } from '../../actors/platform/jose/own-jwt.js'
@@ -43,7 +43,7 @@ async function misjudged(
 }
 
 /** The key of a client, whose signatures jose verifies with WebCrypto. The same signature by a key of ours agrees. */
-async function accepts(t: ExecutionContext, jwk: PublicJwk, message: Buffer, signature: Buffer) {
+async function accepts(t: ExecutionContext, jwk: CurveJwk, message: Buffer, signature: Buffer) {
   const key = (await importPublicJwk(jwk)) as ImportedKey
   t.truthy(key, `${jwk.x} is a key`)
   const { algorithm, publicKey } = key

@@ -6,7 +6,7 @@
  * may have been retired, but still publishes and verifies.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import { defineActor } from '../../../runtime/kernel/actor.js'
+import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { Kms, KmsHealth } from '../../../storage/platform/kms/kms.js'
@@ -15,14 +15,15 @@ import type { Database } from '../../../storage/platform/sql.js'
 import {
   type SigningKeysProtocol,
   type KeysState,
+  DEFAULT_ALGORITHMS,
+  type DefaultAlgorithm,
   signingKeys,
-  SIGNING_ALGORITHMS,
   type SigningAlgorithm,
 } from './protocol.js'
 import { credentialKeys } from './credential-keys.js'
 import { KeyKeeper } from './keeper.js'
-import type { Ring } from './ring.js'
-import { type KeyRow, planMaintenance, planRotation } from './rules.js'
+import type { Ring, Signer } from './ring.js'
+import { type KeyRow, planFirstUse, planMaintenance, planRotation } from './rules.js'
 
 /** A frozen kms does not delay the report of the keys in memory. */
 const KMS_ANSWER_MS = 500
@@ -37,7 +38,7 @@ type SigningKeysNeeds = {
   readonly random: Random
   /** From [jwt]. */
   readonly settings: {
-    readonly default_algorithm: SigningAlgorithm
+    readonly default_algorithm: DefaultAlgorithm
     readonly key_rotation_days: number
   }
 }
@@ -55,11 +56,25 @@ export const signingKeysActor = defineActor<SigningKeysProtocol, SigningKeysNeed
     const { settings, clock, kms } = needs
     const ofTenants = credentialKeys(needs, log, keeper)
     const turnEnd = turnEnds()
+    let making: Promise<unknown> | undefined
+    /** The first signature with RS256 makes its keys. Concurrent ones wait for the same keys. */
+    async function firstSigner(
+      algorithm: SigningAlgorithm,
+      context: MessageContext,
+    ): Promise<Signer | undefined> {
+      if (algorithm !== 'RS256') return undefined
+      making ??= keeper
+        .change((rows) => planFirstUse(rows, algorithm), null, context)
+        .finally(() => (making = undefined))
+      await making
+      return keeper.fresh?.signers.get(algorithm)
+    }
     return {
       ...ofTenants.handlers,
-      async sign({ typ, claims, algorithm = settings.default_algorithm }) {
+      async sign({ typ, claims, algorithm = settings.default_algorithm }, context) {
         await turnEnd()
-        const signer = (keeper.fresh ?? (await keeper.forSigning()))?.signers.get(algorithm)
+        const ring = keeper.fresh ?? (await keeper.forSigning())
+        const signer = ring?.signers.get(algorithm) ?? (await firstSigner(algorithm, context))
         if (signer === undefined) return UNAVAILABLE
         const { kid } = signer.key
         return { tag: 'signed', token: signer.sign(typ, claims), kid, algorithm }
@@ -109,7 +124,7 @@ export const signingKeysActor = defineActor<SigningKeysProtocol, SigningKeysNeed
 })
 
 function stateOf(ring: Ring | undefined, health: Awaited<ReturnType<Kms['health']>>): KeysState {
-  const signing = ring !== undefined && SIGNING_ALGORITHMS.every((each) => ring.signers.has(each))
+  const signing = ring !== undefined && DEFAULT_ALGORITHMS.every((each) => ring.signers.has(each))
   const kms = health.state
   const missing = ring === undefined ? 'no signing keys are loaded' : ring.shut
   const reason = signing && health.state === 'up' ? null : missing

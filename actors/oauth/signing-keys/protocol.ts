@@ -29,8 +29,11 @@ export type SigningKeysProtocol = {
 /** The NOTIFY channel for changed signing keys. */
 export const SIGNING_KEYS_CHANNEL = 'svc_signing_keys'
 
-/** Algorithms of our signatures. Discovery lists exactly these. */
-export const SIGNING_ALGORITHMS = ['ES256', 'EdDSA'] as const
+/** Algorithms of ID tokens. Discovery lists exactly these. RS256 has a key from its first use on. */
+export const SIGNING_ALGORITHMS = ['ES256', 'EdDSA', 'RS256'] as const
+/** Algorithms of all other tokens. They always have a key. */
+export const DEFAULT_ALGORITHMS = ['ES256', 'EdDSA'] as const
+export type DefaultAlgorithm = (typeof DEFAULT_ALGORITHMS)[number]
 export type SigningAlgorithm = (typeof SIGNING_ALGORITHMS)[number]
 
 export type SignClaims = {
@@ -59,7 +62,8 @@ export type KeySet = {
 }
 
 /** A public key in the format of RFC 7517. */
-export type PublicJwk = {
+export type PublicJwk = CurveJwk | { readonly kty: 'RSA'; readonly n: string; readonly e: string }
+export type CurveJwk = {
   readonly kty: 'EC' | 'OKP'
   readonly crv: 'P-256' | 'Ed25519'
   readonly x: string
@@ -78,7 +82,7 @@ export type KeyUnknown = { readonly tag: 'unknown' }
 export type RotateKeys = {
   /** Absent for requests of the service itself. */
   readonly caller?: Caller | undefined
-  /** Default: both. */
+  /** Default: all that have a key. */
   readonly algorithm?: SigningAlgorithm | undefined
   /**
    * The current key is compromised and withdrawn immediately. All of its tokens become invalid, and the
@@ -105,7 +109,7 @@ export type Maintained = {
 
 export type KeysState = {
   readonly tag: 'keys_state'
-  /** True if both algorithms have a current key whose private key is in memory. */
+  /** True if ES256 and EdDSA have a current key whose private key is in memory. */
   readonly signing: boolean
   /** Without the kms the loaded keys still sign, but other sealed data cannot be read. */
   readonly kms: 'up' | 'down'

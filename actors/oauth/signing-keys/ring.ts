@@ -6,6 +6,7 @@ import { privateKeyContext, type SigningKeyRow } from '../../../storage/oauth/si
 import { headerOf, signBytes, type SigningKey } from '../../platform/jose/own-jwt.js'
 import {
   type KeySet,
+  type PublicJwk,
   SIGNING_ALGORITHMS,
   type SigningAlgorithm,
   type VerificationKeyFound,
@@ -132,13 +133,17 @@ function verificationKeyOf({ kid, algorithm, publicJwk }: SigningKeyRow): Verifi
   return { tag: 'found', kid, algorithm, jwk: publicJwk }
 }
 
+/** The database returns the members in another order. */
+function inOrder(jwk: PublicJwk): PublicJwk {
+  if (jwk.kty === 'RSA') return { kty: jwk.kty, n: jwk.n, e: jwk.e }
+  const { kty, crv, x, y } = jwk
+  return { kty, crv, x, ...(y === undefined ? {} : { y }) }
+}
+
 /** Rows are in a fixed order, so that equal keys have equal bytes in every process. */
 export function keySetOf(rows: readonly SigningKeyRow[]): KeySet {
-  const members = rows.map(({ kid, algorithm, publicJwk: { kty, crv, x, y } }) => ({
-    kty,
-    crv,
-    x,
-    ...(y === undefined ? {} : { y }),
+  const members = rows.map(({ kid, algorithm, publicJwk }) => ({
+    ...inOrder(publicJwk),
     use: 'sig',
     alg: algorithm,
     kid,

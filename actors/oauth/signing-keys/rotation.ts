@@ -1,7 +1,7 @@
 /** Executes a rotation plan. A lock serialises processes, and each step is conditional. */
 import { createPublicKey } from 'node:crypto'
 import { calculateJwkThumbprint } from 'jose'
-import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
+import { freshPrivateKey, freshRsaKey } from '../../../runtime/kernel/key-pair.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
 import {
@@ -16,7 +16,7 @@ import {
 } from '../../../storage/oauth/signing-keys.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { publicJwkOf } from '../../platform/jose/own-jwt.js'
-import type { SigningAlgorithm } from './protocol.js'
+import { SIGNING_ALGORITHMS, type SigningAlgorithm } from './protocol.js'
 import type { KeyRow, Plan, Step, TooEarly } from './rules.js'
 
 /** Another process may change the keys before the lock is taken. Then the plan is made again. */
@@ -149,7 +149,10 @@ async function makeCandidate(
   sealer: Sealer,
   owner: string,
 ): Promise<Candidate> {
-  const privateKey = freshPrivateKey(algorithm === 'ES256' ? 'P-256' : 'ed25519')
+  const privateKey =
+    algorithm === 'RS256'
+      ? await freshRsaKey()
+      : freshPrivateKey(algorithm === 'ES256' ? 'P-256' : 'ed25519')
   const publicJwk = publicJwkOf(createPublicKey(privateKey))
   const kid = await calculateJwkThumbprint(publicJwk)
   const der = privateKey.export({ format: 'der', type: 'pkcs8' })
@@ -162,7 +165,7 @@ function suffices(candidates: readonly Candidate[], steps: readonly Step[]): boo
   const count = (algorithm: SigningAlgorithm, list: readonly { algorithm?: string }[]) =>
     list.filter((each) => each.algorithm === algorithm).length
   const creates = steps.filter((step) => step.do === 'create')
-  return (['ES256', 'EdDSA'] as const).every(
+  return SIGNING_ALGORITHMS.every(
     (algorithm) => count(algorithm, creates) <= count(algorithm, candidates),
   )
 }

@@ -7,7 +7,7 @@
  * verifiers had time to fetch it. It stays published until its last token has expired, and is deleted
  * when no id_token_hint can need it.
  */
-import { SIGNING_ALGORITHMS, type SigningAlgorithm } from './protocol.js'
+import { DEFAULT_ALGORITHMS, SIGNING_ALGORITHMS, type SigningAlgorithm } from './protocol.js'
 
 /** Clients cache key sets for 300 s, and processes read a new key within another 300 s. */
 export const PUBLISH_AHEAD_SECS = 600
@@ -35,10 +35,14 @@ type Use = {
   /** How long a key verifies after it has stopped to sign. */
   readonly verifiableAfterSecs: number
 }
-const SERVICE_USE: Use = {
-  algorithms: SIGNING_ALGORITHMS,
+const serviceUse = (rows: readonly KeyRow[]): Use => ({
+  algorithms: SIGNING_ALGORITHMS.filter(
+    (each) => isDefault(each) || keysOf(rows, each).current !== undefined,
+  ),
   verifiableAfterSecs: VERIFIABLE_AFTER_SECS,
-}
+})
+const isDefault = (algorithm: SigningAlgorithm) =>
+  DEFAULT_ALGORITHMS.some((each) => each === algorithm)
 /** Credentials of a tenant, and the status lists and metadata of its issuer. */
 export const CREDENTIAL_USE: Use = {
   algorithms: ['ES256'],
@@ -78,7 +82,7 @@ export function planMaintenance(
   rows: readonly KeyRow[],
   now: Date,
   rotationDays: number,
-  { algorithms, verifiableAfterSecs }: Use = SERVICE_USE,
+  { algorithms, verifiableAfterSecs }: Use = serviceUse(rows),
 ): Plan {
   const steps = algorithms.flatMap((algorithm) => {
     const { current, next } = keysOf(rows, algorithm)
@@ -92,13 +96,19 @@ export function planMaintenance(
   return { tag: 'plan', steps: [...steps, ...removals(rows, now)] }
 }
 
+/** The plan of the first use of an algorithm: its keys, unless it has them. */
+export const planFirstUse = (rows: readonly KeyRow[], algorithm: SigningAlgorithm): Plan => ({
+  tag: 'plan',
+  steps: complete(rows, algorithm),
+})
+
 /** The plan of a requested rotation, independent of the age of the keys. */
 export function planRotation(
   rows: readonly KeyRow[],
   now: Date,
   { algorithm, compromised }: Demand,
 ): Plan | TooEarly {
-  const wanted = algorithm === undefined ? SIGNING_ALGORITHMS : [algorithm]
+  const wanted = algorithm === undefined ? serviceUse(rows).algorithms : [algorithm]
   const steps: Step[] = []
   let waitSecs = 0
   for (const each of wanted) {

@@ -1,6 +1,6 @@
 /** Imports public keys of others with jose (RFC 7517, RFC 8037). */
 import { calculateJwkThumbprint, type CryptoKey, importJWK } from 'jose'
-import type { PublicJwk, SigningAlgorithm } from '../../oauth/signing-keys/protocol.js'
+import type { CurveJwk, DefaultAlgorithm } from '../../oauth/signing-keys/protocol.js'
 
 /** 32 bytes in base64url. The last character carries four bits, so only 16 values are canonical. */
 const COORDINATE = /^[A-Za-z0-9_-]{42}[AEIMQUYcgkosw048]$/
@@ -25,9 +25,9 @@ const SMALL_ORDER_KEYS: ReadonlySet<string> = new Set([
 
 /** A public key of another party, and the one algorithm it may be used with (RFC 8725 section 3.1). */
 export type ImportedKey = {
-  readonly algorithm: SigningAlgorithm
+  readonly algorithm: DefaultAlgorithm
   readonly publicKey: CryptoKey
-  readonly jwk: PublicJwk
+  readonly jwk: CurveJwk
   /** RFC 7638. */
   readonly thumbprint: string
 }

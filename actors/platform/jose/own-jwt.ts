@@ -7,9 +7,10 @@ import { createPublicKey, type JsonWebKey, type KeyObject, sign, verify } from '
 import type { PublicJwk, SigningAlgorithm } from '../../oauth/signing-keys/protocol.js'
 
 const CHARACTERS_MAX = 16_384
-const SIGNATURE_BYTES = 64
-/** Both algorithms have signatures of 64 bytes, whose last character carries two bits. */
-const COMPACT = /^([A-Za-z0-9_-]{1,512})\.([A-Za-z0-9_-]+)\.([A-Za-z0-9_-]{85}[AQgw])$/
+const SIGNATURE_BYTES = { ES256: 64, EdDSA: 64, RS256: 256 }
+/** Signatures have 64 or 256 bytes. The last character of both carries two bits. */
+const COMPACT =
+  /^([A-Za-z0-9_-]{1,512})\.([A-Za-z0-9_-]+)\.((?:[A-Za-z0-9_-]{85}|[A-Za-z0-9_-]{341})[AQgw])$/
 
 export type SigningKey = {
   readonly kid: string
@@ -33,23 +34,23 @@ export function headerOf({ algorithm, kid }: SigningKey, typ: string): string {
   return Buffer.from(JSON.stringify({ alg: algorithm, typ, kid })).toString('base64url')
 }
 
-/** The raw signature: r || s for ES256 (RFC 7518 section 3.4), 64 bytes for EdDSA (RFC 8037). */
-export function signBytes(key: SigningKey, bytes: Uint8Array): Buffer {
-  return key.algorithm === 'ES256'
-    ? sign('sha256', bytes, { key: key.privateKey, dsaEncoding: 'ieee-p1363' })
-    : sign(null, bytes, key.privateKey)
+/** The raw signature: r || s for ES256 (RFC 7518 section 3.4), 64 bytes for EdDSA (RFC 8037), PKCS #1 for RS256. */
+export function signBytes({ algorithm, privateKey }: SigningKey, bytes: Uint8Array): Buffer {
+  return algorithm === 'ES256'
+    ? sign('sha256', bytes, { key: privateKey, dsaEncoding: 'ieee-p1363' })
+    : sign(algorithm === 'RS256' ? 'sha256' : null, bytes, privateKey)
 }
 
-/** Verifies a raw 64-byte signature. */
+/** Verifies a raw signature. */
 export function verifyBytes(
   { algorithm, publicKey }: VerificationKey,
   bytes: Uint8Array,
   signature: Uint8Array,
 ): boolean {
-  if (signature.length !== SIGNATURE_BYTES) return false
+  if (signature.length !== SIGNATURE_BYTES[algorithm]) return false
   return algorithm === 'ES256'
     ? verify('sha256', bytes, { key: publicKey, dsaEncoding: 'ieee-p1363' }, signature)
-    : verify(null, bytes, publicKey, signature)
+    : verify(algorithm === 'RS256' ? 'sha256' : null, bytes, publicKey, signature)
 }
 
 /** Null for a token that none of our keys signed as this type. It checks no claim. */
@@ -73,12 +74,13 @@ export async function verifyOwnJwt(
 
 /** The JWK of one of our key pairs. */
 export function publicJwkOf(key: KeyObject): PublicJwk {
-  const { kty, crv, x, y } = key.export({ format: 'jwk' })
+  const { kty, crv, x, y, n, e } = key.export({ format: 'jwk' })
   if (kty === 'EC' && crv === 'P-256' && x !== undefined && y !== undefined) {
     return { kty, crv, x, y }
   }
   if (kty === 'OKP' && crv === 'Ed25519' && x !== undefined) return { kty, crv, x }
-  throw new TypeError('the key is neither P-256 nor Ed25519')
+  if (kty === 'RSA' && n !== undefined && e !== undefined) return { kty, n, e }
+  throw new TypeError('the key is neither P-256, Ed25519 nor RSA')
 }
 
 /** The key of a JWK that `publicJwkOf` wrote. */

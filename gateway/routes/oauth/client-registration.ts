@@ -50,7 +50,7 @@ const members = {
   contacts: member('array'),
   sector_identifier_uri: member('string'),
   subject_type: member('string', 'pairwise.'),
-  id_token_signed_response_alg: member('string', 'ES256 (default) or EdDSA.'),
+  id_token_signed_response_alg: member('string', 'ES256 (default), EdDSA or RS256.'),
   dpop_bound_access_tokens: member('boolean'),
   require_pushed_authorization_requests: member('boolean'),
   authorization_details_types: member('array'),

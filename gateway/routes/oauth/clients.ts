@@ -5,6 +5,7 @@ import {
   type ApplicationInvalid,
   applications,
 } from '../../../actors/oauth/clients/registered/protocol.js'
+import { SIGNING_ALGORITHMS } from '../../../actors/oauth/signing-keys/protocol.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { callerOf } from '../../request/caller.js'
 import { presenter } from '../../response/presenter.js'
@@ -24,7 +25,7 @@ const authMethod = z.enum([
   'spiffe_jwt',
 ])
 const jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
-const algorithm = z.enum(['ES256', 'EdDSA'])
+const algorithm = z.enum(SIGNING_ALGORITHMS)
 
 const ApplicationRecord = z
   .object({

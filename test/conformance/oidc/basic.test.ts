@@ -1,6 +1,6 @@
 /**
  * Modules of the OpenID conformance suite that fit this service, under their names
- * (oidcc-basic-certification-test-plan). RS256, which that plan takes for granted, is not offered.
+ * (oidcc-basic-certification-test-plan).
  */
 import test from 'ava'
 import { decodeJwt } from 'jose'
@@ -68,7 +68,7 @@ test('oidcc-discovery-endpoint-verification', async (t) => {
   includes('subject_types_supported', 'pairwise')
   includes('grant_types_supported', 'authorization_code')
   includes('claims_supported', 'sub', 'iss', 'name', 'email')
-  includes('id_token_signing_alg_values_supported', 'ES256', 'EdDSA')
+  includes('id_token_signing_alg_values_supported', 'ES256', 'EdDSA', 'RS256')
   includes('dpop_signing_alg_values_supported', 'ES256')
   includes('token_endpoint_auth_methods_supported', 'private_key_jwt')
   includes('token_endpoint_auth_signing_alg_values_supported', 'ES256')

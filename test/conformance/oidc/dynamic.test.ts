@@ -3,7 +3,7 @@
  * metadata module of oid4vci-1_0, under their names.
  */
 import test from 'ava'
-import { type CryptoKey, exportJWK, generateKeyPair, type JWK } from 'jose'
+import { type CryptoKey, decodeProtectedHeader, exportJWK, generateKeyPair, type JWK } from 'jose'
 import * as oidc from 'openid-client'
 import type { Json } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
@@ -63,6 +63,41 @@ test.serial('oidcc-refresh-token-rp-key-rotation', async (t) => {
   t.is(refused?.error, 'invalid_client')
   const next = await oidc.refreshTokenGrant(await configOf(second), tokens.refresh_token!)
   t.is(next.claims()!.sub, tokens.claims()!.sub)
+})
+
+test.serial('oidcc-idtoken-rs256', async (t) => {
+  const { key, kid, jwk } = await pairOf('rs256')
+  const made = await api.post('/api/v1/oauth/registration-tokens', here.token, {})
+  const registered = await api
+    .post('/oauth/register', String(made.body['token']), {
+      redirect_uris: [CALLBACK],
+      token_endpoint_auth_method: 'private_key_jwt',
+      id_token_signed_response_alg: 'RS256',
+      scope: 'openid',
+      jwks: { keys: [jwk] },
+    })
+    .gives(201)
+  t.is(registered.body['id_token_signed_response_alg'], 'RS256')
+  // openid-client expects RS256, and verifies the signature with the key set.
+  const config = await oidc.discovery(
+    new URL(running.baseUrl),
+    String(registered.body['client_id']),
+    {},
+    oidc.PrivateKeyJwt({ key, kid }),
+    { execute: [...allow.execute, oidc.enableNonRepudiationChecks] },
+  )
+  t.true(config.serverMetadata().id_token_signing_alg_values_supported?.includes('RS256'))
+  const begun = await journey({ config }, { scope: 'openid' })
+  const browser = openBrowser(running)
+  const callback = callbackOf(await authorized(browser, fixtureOf(here), begun.url))
+  const { id_token: idToken } = await oidc.authorizationCodeGrant(config, callback, begun.checks)
+  const header = decodeProtectedHeader(idToken!)
+  t.is(header.alg, 'RS256')
+  const { body } = await api.get('/.well-known/jwks.json')
+  t.like(
+    (body['keys'] as Json[]).find((each) => each['kid'] === header.kid),
+    { kty: 'RSA', alg: 'RS256', use: 'sig', d: undefined },
+  )
 })
 
 test.serial('oidcc-registration-logo-uri, -policy-uri and -tos-uri', async (t) => {

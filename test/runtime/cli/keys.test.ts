@@ -122,7 +122,7 @@ test('svc keys lists, rotates and rewraps through a configured database and kms'
   // Before the kms has the new key, the output still names the old one.
   t.regex(early, /^0 data keys were wrapped again\. All are wrapped by 1-[0-9a-f]{16} now\.$/)
   t.regex((await listed(environment)).data_keys[0]!.master_key_id, /^2-/)
-  t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS256')).code, 1)
+  t.is((await svcKeys(environment, 'rotate', '--algorithm', 'RS512')).code, 1)
 
   const json = async (...words: string[]): Promise<unknown> =>
     JSON.parse((await svcKeys(environment, ...words, '--json')).out)

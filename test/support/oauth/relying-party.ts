@@ -55,7 +55,7 @@ export async function relyingParty(
   const config = await oidc.discovery(
     new URL(baseUrl),
     row.id,
-    // Clients expect RS256 by default, which the service does not support.
+    // Clients expect RS256 by default.
     { id_token_signed_response_alg: row.idTokenSignedResponseAlg },
     authentication ?? (isPublic ? oidc.None() : oidc.ClientSecretBasic(secret)),
     { execute: [oidc.allowInsecureRequests] },

@@ -7,6 +7,7 @@ import { namesUser } from '../../../../runtime/kernel/text/urls.js'
 import type { ApplicationRow } from '../../../../storage/oauth/applications.js'
 import type { HandedOn } from '../../../../storage/oauth/client-registration.js'
 import type { ApplicationDraft, ClientJwks } from '../registered/protocol.js'
+import { SIGNING_ALGORITHMS } from '../../signing-keys/protocol.js'
 import { RESPONSE_TYPES } from '../../tokens/authorization/protocol.js'
 import { asId } from '../../../domain/ids.js'
 import { isRegistrable } from '../../../domain/oauth/grant-types.js'
@@ -41,7 +42,6 @@ const NOT_HERE = [
   'backchannel_authentication_request_signing_alg',
 ] as const
 const METHODS = ['none', 'client_secret_basic', 'client_secret_post', 'private_key_jwt'] as const
-const ALGORITHMS = ['ES256', 'EdDSA'] as const
 /** Algorithms of client assertions. The key determines the algorithm, so it is not stored. */
 const ASSERTION_ALGORITHMS = ['ES256', 'EdDSA', 'Ed25519'] as const
 
@@ -140,8 +140,11 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
       'require_pushed_authorization_requests',
     ),
     idTokenSignedResponseAlg:
-      oneOf(from('id_token_signed_response_alg'), 'id_token_signed_response_alg', ALGORITHMS) ??
-      undefined,
+      oneOf(
+        from('id_token_signed_response_alg'),
+        'id_token_signed_response_alg',
+        SIGNING_ALGORITHMS,
+      ) ?? undefined,
   }
   const tenant = text(from('tenant'), 'tenant', TEXT_LENGTH_MAX)
   return {

@@ -6,6 +6,7 @@ import type { ApplicationId, TenantId } from '../../../domain/ids.js'
 import type { Principal } from '../../../domain/principal.js'
 import type { AudienceRefused } from '../../resources/api-resources/protocol.js'
 import type { ListCursor, Page } from '../../../domain/paging.js'
+import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 
 export type ApplicationsProtocol = {
   listApplications: Ask<ListApplications, ApplicationsListed>
@@ -77,7 +78,7 @@ export type Application = {
   readonly jwksUri: string | null
   readonly dpopBoundAccessTokens: boolean
   readonly requirePushedAuthorizationRequests: boolean
-  readonly idTokenSignedResponseAlg: 'ES256' | 'EdDSA'
+  readonly idTokenSignedResponseAlg: SigningAlgorithm
   readonly logoUri: string | null
   /** Requires PKCE of a confidential client too (RFC 7636). */
   readonly requirePkce: boolean
@@ -126,7 +127,7 @@ export type ApplicationDraft = {
   readonly jwksUri?: string | undefined
   readonly dpopBoundAccessTokens?: boolean | undefined
   readonly requirePushedAuthorizationRequests?: boolean | undefined
-  readonly idTokenSignedResponseAlg?: 'ES256' | 'EdDSA' | undefined
+  readonly idTokenSignedResponseAlg?: SigningAlgorithm | undefined
   readonly logoUri?: string | undefined
   readonly requirePkce?: boolean | undefined
   readonly loopbackAnyPort?: boolean | undefined

@@ -44,8 +44,8 @@ export function idTokenClaims(facts: IdTokenFacts): Readonly<Record<string, unkn
   }
 }
 
-/** `at_hash`: left half of the SHA-256 (ES256) or SHA-512 (EdDSA) hash (OpenID Connect Core section 3.1.3.6). */
+/** `at_hash`: left half of the SHA-256 (ES256, RS256) or SHA-512 (EdDSA) hash (OpenID Connect Core section 3.1.3.6). */
 function accessTokenLeftHash(accessToken: string, algorithm: SigningAlgorithm): string {
-  const digest = hash(algorithm === 'ES256' ? 'sha256' : 'sha512', accessToken, 'buffer')
+  const digest = hash(algorithm === 'EdDSA' ? 'sha512' : 'sha256', accessToken, 'buffer')
   return digest.subarray(0, digest.length / 2).toString('base64url')
 }

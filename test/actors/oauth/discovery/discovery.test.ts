@@ -94,7 +94,7 @@ test.serial('OpenID Connect adds its required members', async (t) => {
   t.like(metadata, {
     issuer: ISSUER,
     subject_types_supported: ['pairwise'],
-    id_token_signing_alg_values_supported: ['ES256', 'EdDSA'],
+    id_token_signing_alg_values_supported: ['ES256', 'EdDSA', 'RS256'],
     ui_locales_supported: ['en', 'de', 'fr', 'es', 'it', 'pt', 'ja', 'ar'],
     request_uri_parameter_supported: false,
   })

@@ -2,6 +2,7 @@ import test from 'ava'
 import {
   isPublished,
   type KeyRow,
+  planFirstUse,
   planMaintenance,
   planRotation,
   PUBLISH_AHEAD_SECS,
@@ -42,6 +43,25 @@ test('the first start creates a current and a next key for each algorithm', (t) 
     'create EdDSA current',
     'create EdDSA next',
   ])
+})
+
+test('RSA keys are made with their first use, and follow the same steps from then on', (t) => {
+  const others = [...healthy('ES256'), ...healthy('EdDSA')]
+  t.deepEqual(words(planFirstUse(others, 'RS256').steps), [
+    'create RS256 current',
+    'create RS256 next',
+  ])
+  t.deepEqual(planFirstUse([...others, ...healthy('RS256')], 'RS256').steps, [])
+  const rows = [
+    ...others,
+    row('current', 'RS256', { state: 'current', currentSince: before(DAYS * DAY_SECS) }),
+    row('next', 'RS256', { state: 'next' }),
+  ]
+  const replaced = ['retire current', 'promote next', 'create RS256 next']
+  t.deepEqual(words(planMaintenance(rows, now, DAYS).steps), replaced)
+  const demanded = planRotation(rows, now, { compromised: false })
+  t.true(demanded.tag === 'plan' && words(demanded.steps).includes('promote next'))
+  t.deepEqual(words(planMaintenance(others, now, DAYS).steps), [])
 })
 
 test('complete and young keys need no change', (t) => {

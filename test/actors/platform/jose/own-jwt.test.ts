@@ -1,15 +1,17 @@
+import { createPublicKey } from 'node:crypto'
 import test from 'ava'
 import * as fc from 'fast-check'
 import { jwtVerify } from 'jose'
 import { Signer } from '../../../../actors/oauth/signing-keys/ring.js'
 import { type VerificationKey, verifyOwnJwt } from '../../../../actors/platform/jose/own-jwt.js'
-import { freshKeyPair } from '../../../../runtime/kernel/key-pair.js'
+import { freshKeyPair, freshRsaKey } from '../../../../runtime/kernel/key-pair.js'
 import { runs } from '../../../support/runs.js'
 
 const claims = { iss: 'https://id.example', sub: 'é', exp: 4_000_000_000 }
 const PAIRS = [
   ['ES256', freshKeyPair('P-256')],
   ['EdDSA', freshKeyPair('ed25519')],
+  ['RS256', await freshRsaPair()],
 ] as const
 
 for (const [algorithm, { privateKey, publicKey }] of PAIRS) {
@@ -32,7 +34,10 @@ for (const [algorithm, { privateKey, publicKey }] of PAIRS) {
     t.is(await verified(token, 'AT+JWT'), null)
     t.is(await verified(token, 'at+jwt', null), null)
     t.is(await verified(token, 'at+jwt', { algorithm: other[0], publicKey }), null)
-    t.is(await verified(token, 'at+jwt', { algorithm, publicKey: freshOther(algorithm) }), null)
+    t.is(
+      await verified(token, 'at+jwt', { algorithm, publicKey: await freshOther(algorithm) }),
+      null,
+    )
     for (const text of [
       '',
       `${token}=`,
@@ -86,6 +91,15 @@ function b64(text: string | Uint8Array): string {
   return Buffer.from(text).toString('base64url')
 }
 
-function freshOther(algorithm: 'ES256' | 'EdDSA') {
-  return freshKeyPair(algorithm === 'ES256' ? 'P-256' : 'ed25519').publicKey
+async function freshRsaPair() {
+  const privateKey = await freshRsaKey()
+  return { privateKey, publicKey: createPublicKey(privateKey) }
+}
+
+async function freshOther(algorithm: (typeof PAIRS)[number][0]) {
+  const pair =
+    algorithm === 'RS256'
+      ? await freshRsaPair()
+      : freshKeyPair(algorithm === 'ES256' ? 'P-256' : 'ed25519')
+  return pair.publicKey
 }

@@ -154,7 +154,7 @@ const REFUSED: readonly [string, Json, string][] = [
     { grant_types: ['client_credentials'], response_types: [], token_endpoint_auth_method: 'none' },
     'invalid_client_metadata',
   ],
-  ['RS256', { id_token_signed_response_alg: 'RS256' }, 'invalid_client_metadata'],
+  ['RS512', { id_token_signed_response_alg: 'RS512' }, 'invalid_client_metadata'],
   ['no signature', { id_token_signed_response_alg: 'none' }, 'invalid_client_metadata'],
   ['encryption', { id_token_encrypted_response_alg: 'RSA-OAEP' }, 'invalid_client_metadata'],
   ['public subjects', { subject_type: 'public' }, 'invalid_client_metadata'],

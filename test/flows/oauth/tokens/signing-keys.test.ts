@@ -2,12 +2,20 @@
 import test from 'ava'
 import { Command } from 'commander'
 import { createLocalJWKSet, decodeProtectedHeader, jwtVerify } from 'jose'
+import * as oidc from 'openid-client'
 import { openDatabaseTools } from '../../../../runtime/cli/key-tools.js'
 import { operatorCommand } from '../../../../runtime/cli/operator.js'
 import { type Api, type Json, type Workspace } from '../../../support/api.js'
 import { fixtureOf } from '../../../support/agents/delegation.js'
 import { sql } from '../../../support/storage/sql.js'
-import { relyingParty } from '../../../support/oauth/relying-party.js'
+import { openBrowser } from '../../../support/pages/browser.js'
+import {
+  authorized,
+  CALLBACK,
+  callbackOf,
+  journey,
+  relyingParty,
+} from '../../../support/oauth/relying-party.js'
 import { twoServices } from '../../../support/service/two-services.js'
 import { until } from '../../../support/service/watch.js'
 
@@ -146,7 +154,7 @@ test.serial('a key that verifiers may not have yet does not sign', async (t) => 
   const wait = Number(early.headers['retry-after'])
   t.true(wait > 500 && wait <= 600, String(wait))
   t.deepEqual(await keySet(api), before)
-  t.is((await api.post(ROTATE, token, { algorithm: 'RS256' })).status, 400)
+  t.is((await api.post(ROTATE, token, { algorithm: 'RS512' })).status, 400)
   t.is((await api.post(ROTATE, token, [])).status, 400)
 })
 
@@ -242,4 +250,89 @@ test.serial('an ID token signs its user out long after its key has left the key 
 
   await retiredFor('91 days')
   t.is((await out(hint)).status, 400)
+})
+
+test.serial('the first ID tokens with RS256, in two processes, make one RSA key', async (t) => {
+  const { owner, token } = await appointed()
+  const made = await api
+    .post('/api/v1/applications', owner.token, {
+      name: 'Old library',
+      redirect_uris: [CALLBACK],
+      scopes: ['openid'],
+      id_token_signed_response_alg: 'RS256',
+    })
+    .gives(201)
+  const { client_id: clientId, client_secret: secret } = made.body as Record<string, string>
+  t.is(made.body['id_token_signed_response_alg'], 'RS256')
+  const isRsa = ({ kty }: { kty?: string }) => kty === 'RSA'
+  t.false((await keySet(api)).keys.some(isRsa), 'no RSA key before its first use')
+
+  // openid-client expects RS256, as most libraries do, and verifies the signature by the key set.
+  const configAt = (at: Api) =>
+    oidc.discovery(new URL(at.at.baseUrl), clientId!, secret, undefined, {
+      execute: [oidc.allowInsecureRequests, oidc.enableNonRepudiationChecks],
+    })
+  const config = await configAt(api)
+  const browser = openBrowser(api.at)
+  const signIn = async () => {
+    const begun = await journey({ config }, { scope: 'openid' })
+    return {
+      ...begun,
+      callback: callbackOf(await authorized(browser, fixtureOf(owner), begun.url)),
+    }
+  }
+  const begun = [await signIn(), await signIn(), await signIn(), await signIn()]
+  const tokens = await Promise.all(
+    begun.map(async ({ callback, checks }, turn) => {
+      const at = turn % 2 === 0 ? api : second
+      const body = {
+        grant_type: 'authorization_code',
+        code: callback.searchParams.get('code')!,
+        redirect_uri: CALLBACK,
+        code_verifier: String(checks.pkceCodeVerifier),
+      }
+      const basic = Buffer.from(`${clientId}:${secret}`).toString('base64')
+      const headers = { authorization: `Basic ${basic}` }
+      return (await at.form('/oauth/token', body, headers)).body
+    }),
+  )
+  const published = await keySet(api)
+  const rsa = published.keys.filter(isRsa)
+  t.is(rsa.length, 2, 'current and next')
+  for (const key of rsa) {
+    t.deepEqual(Object.keys(key), ['kty', 'n', 'e', 'use', 'alg', 'kid'])
+    t.like(key, { alg: 'RS256', use: 'sig' })
+    t.is(Buffer.from(String(key.n), 'base64url').length, 256)
+  }
+  t.deepEqual(await keySet(second), published)
+  for (const { id_token: idToken, access_token: accessToken } of tokens as Record<
+    string,
+    string
+  >[]) {
+    const { protectedHeader } = await jwtVerify(idToken!, createLocalJWKSet(published), {
+      issuer: api.at.baseUrl,
+      audience: clientId!,
+      algorithms: ['RS256'],
+    })
+    t.is(protectedHeader.kid, kidOf((tokens[0] as Record<string, string>)['id_token']!))
+    t.is(decodeProtectedHeader(accessToken!).alg, 'ES256')
+  }
+
+  const last = await signIn()
+  const granted = await oidc.authorizationCodeGrant(config, last.callback, last.checks)
+  const renewed = await oidc.refreshTokenGrant(config, granted.refresh_token!)
+  t.is(decodeProtectedHeader(renewed.id_token!).alg, 'RS256')
+  // Rotation: the next RSA key signs, and the ID token of the previous one is still a hint.
+  await publishedLongAgo()
+  const rotated = await api.post(ROTATE, token, { algorithm: 'RS256' }).gives(200)
+  const current = rotated.body['current'] as { kid: string; algorithm: string }[]
+  const again = await signIn()
+  const after = await oidc.authorizationCodeGrant(config, again.callback, again.checks)
+  const kid = kidOf(after.id_token!)
+  t.true(current.some((key) => key.algorithm === 'RS256' && key.kid === kid))
+  t.not(kid, kidOf(granted.id_token!))
+  const query = new URLSearchParams({ id_token_hint: granted.id_token! })
+  const out = await browser.get(`/oauth/end-session?${query.toString()}`)
+  t.is(out.status, 200, out.html)
+  t.regex(out.html, /data-page="signed-out"/)
 })

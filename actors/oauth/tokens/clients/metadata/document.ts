@@ -1,4 +1,5 @@
 /** Reads client metadata documents (Client ID Metadata Documents, section 4; RFC 7591 section 2). */
+import { SIGNING_ALGORITHMS } from '../../../signing-keys/protocol.js'
 import { clientsOf } from '../../../../domain/oauth/grant-types.js'
 import { sha256Of } from '../../../../platform/outbound-http/remote-documents.js'
 import type { DocumentMembers } from '../../../../../storage/oauth/observed-clients.js'
@@ -116,7 +117,7 @@ function read(
     jwksUri,
     dpopBoundAccessTokens: from('dpop_bound_access_tokens') === true,
     requirePushedAuthorizationRequests: from('require_pushed_authorization_requests') === true,
-    idTokenSignedResponseAlg: algorithm === 'EdDSA' ? 'EdDSA' : 'ES256',
+    idTokenSignedResponseAlg: SIGNING_ALGORITHMS.find((each) => each === algorithm) ?? 'ES256',
   }
   return {
     clientName: typeof clientName === 'string' ? shownName(clientName) || null : null,
