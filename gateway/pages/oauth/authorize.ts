@@ -3,11 +3,12 @@ import type {
   AccountsShown,
   AnsweredBefore,
   ConsentAsked,
+  Posted,
   Refused,
   SessionEnded,
 } from '../../../actors/oauth/tokens/authorization/protocol.js'
 import type { ReplyContext } from '../../response/replies.js'
-import { monogramOf, renderPage } from '../platform/render.js'
+import { exactHtml, monogramOf, renderPage } from '../platform/render.js'
 
 /** Asks which account to continue with: a button for each, and one to sign in with another. */
 export function accountsPage(
@@ -68,6 +69,19 @@ export function refusedPage(
     'refused',
     { titleKey: 'error.title', branding: null, uiLocales, acceptLanguage: languages },
     { key: 'authorize.refused', error, description, requestId, back },
+  )
+}
+
+/** Posts the response to the application. The button is for browsers without scripts. */
+export function postedPage(
+  { tenant, uiLocales, clientName, action, fields }: Posted,
+  { browser: { languages } }: ReplyContext,
+): string {
+  const exact = Object.entries(fields).map(([name, value]) => [name, exactHtml(value)])
+  return renderPage(
+    'onward',
+    { titleKey: 'sso.back.title', branding: tenant, uiLocales, acceptLanguage: languages },
+    { post: { action: exactHtml(action), fields: exact }, name: clientName },
   )
 }
 

@@ -21,6 +21,8 @@ const FOLDER = fileURLToPath(new URL('../../../../gateway/pages/templates/', imp
 
 const eta = new Eta({ autoEscape: true, useWith: false, cache: true })
 const { escapeFunction } = eta.config
+/** HTML of a text that is not shown. Applications compare it. */
+export const exactHtml = escapeFunction
 /** Every page shows mail domains in letters. */
 eta.configure({ escapeFunction: (value) => escapeFunction(withShownEmails(String(value))) })
 for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {

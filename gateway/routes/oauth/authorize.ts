@@ -5,13 +5,16 @@ import {
   type AccountsShown,
   type AnsweredBefore,
   type ConsentAsked,
+  type Posted,
   type Refused,
+  RESPONSE_MODES,
   type SessionEnded,
 } from '../../../actors/oauth/tokens/authorization/protocol.js'
 import {
   accountsPage,
   answeredBeforePage,
   consentPage,
+  postedPage,
   refusedPage,
   signedOutPage,
 } from '../../pages/oauth/authorize.js'
@@ -44,6 +47,9 @@ export const AuthorizationParameters = z
     code_challenge: z.string().max(128).optional(),
     code_challenge_method: z.literal('S256').optional(),
     nonce: z.string().max(2048).optional(),
+    response_mode: z.enum(RESPONSE_MODES).optional().meta({
+      description: 'Default query. form_post: the browser posts the response to the redirect URI.',
+    }),
     prompt: z
       .string()
       .max(64)
@@ -128,6 +134,10 @@ function statusOf({ retryAfterSecs }: Refused) {
 
 const replies = {
   answered: empty(302, ({ location }: { location: string }) => ({ location })),
+  posted: page(200, (posted: Posted, context) => ({
+    html: postedPage(posted, context),
+    formTargets: posted.formTargets,
+  })),
   interaction: seeOther(({ location }: { location: string }) => ({ location })),
   accounts: page(200, (accounts: AccountsShown, context) => ({
     html: accountsPage(accounts, `${RESUME}/${accounts.handle}/account`, context),
@@ -188,7 +198,7 @@ export const authorizeRoutes: readonly Route[] = [
       'The authorization endpoint (RFC 6749 section 3.1, OpenID Connect Core section 3.1.2). Errors ' +
       'are redirected to the client once its redirect URI is verified.',
     security: foreign,
-    capabilities: ['oauth.authorization_code', 'oauth.rar'],
+    capabilities: ['oauth.authorization_code', 'oauth.form_post', 'oauth.rar'],
     query: queryFields(AuthorizationParameters),
     message: ({ query, host, browser, clientAddress }) => ({
       address: clientAddress,

@@ -15,7 +15,7 @@ import { sealAnswer } from './answered.js'
 import { noteChoice } from './choose-account.js'
 import { type AuthorizationNeeds, clientOf, namedClient, refused } from './find-request.js'
 import { type Outcome, proceed } from './interaction.js'
-import { errorLocation } from './locations.js'
+import { errorAnswer } from './locations.js'
 import { endSession } from './logout.js'
 import {
   type AuthorizationProtocol,
@@ -26,10 +26,10 @@ import {
 } from './protocol.js'
 import { pushAuthorizationRequest } from './push.js'
 import {
+  answerOf,
   continuePushed,
   continueStored,
   findPending,
-  locationOf,
   notPending,
 } from './stored-request.js'
 import { targetOf } from './target.js'
@@ -70,7 +70,7 @@ const decideAuthorization: Handling<'decideAuthorization'> = async (needs, messa
     consumeAuthorizationRequests(tx, row.tenantId, ids, needs.clock.now(), answer),
   )
   if (!denied) return notPending(needs, message, context)
-  return { tag: 'answered', location: locationOf(needs, row.request, null) }
+  return answerOf(needs, { client: found.client, request: row.request }, null)
 }
 
 const withdraw: Handling<'withdrawConsent'> = async (needs, { tenantId, subject, clientId }) => {
@@ -112,8 +112,7 @@ async function beginRequest(
   if (verdict.tag === 'refused') return verdict
   if (verdict.tag === 'returned') {
     const { error, description } = verdict
-    const location = errorLocation({ ...verdict, issuer: needs.issuer }, error, description)
-    return { tag: 'answered', location }
+    return errorAnswer({ client, request: verdict }, needs.issuer, error, description)
   }
   const { request } = verdict
   const requestedAt = needs.clock.now()

@@ -14,7 +14,7 @@ import { sealAnswer } from './answered.js'
 import { grantedDetails } from './credential-requests.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { scopesAt } from './resource-consent.js'
-import { codeLocation } from './locations.js'
+import { codeAnswer } from './locations.js'
 import type { Answered, Refused } from './protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 
@@ -44,7 +44,7 @@ export async function issueCode(
   granting: Granting,
   context: MessageContext,
 ): Promise<Answered | Refused> {
-  const { client, request } = pending
+  const { client } = pending
   const code = needs.random.token(CODE_BYTES)
   try {
     await inTenant(needs.database, client.tenantId, context, (tx) =>
@@ -54,8 +54,7 @@ export async function issueCode(
     if (!(error instanceof RequestConsumed)) throw error
     return { tag: 'refused', error: 'invalid_request_uri', description: error.message }
   }
-  const location = codeLocation({ ...request, issuer: needs.issuer }, code)
-  return { tag: 'answered', location }
+  return codeAnswer(pending, needs.issuer, code)
 }
 
 async function write(

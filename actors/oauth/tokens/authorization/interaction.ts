@@ -34,7 +34,7 @@ import { accountChoice, accountsShown } from './choose-account.js'
 import { type Granting, issueCode } from './code.js'
 import { hasKnownLocations, offeredTo } from './credential-requests.js'
 import { readIdTokenHint } from './id-token-hint.js'
-import { errorLocation, formTarget, hostOf } from './locations.js'
+import { errorAnswer, formTarget, hostOf } from './locations.js'
 import type {
   AccountsShown,
   Answered,
@@ -61,10 +61,8 @@ export async function proceed(
   context: MessageContext,
 ): Promise<Outcome> {
   const { client, request } = pending
-  const back = (error: ReturnedError, description: string): Answered => ({
-    tag: 'answered',
-    location: errorLocation({ ...request, issuer: needs.issuer }, error, description),
-  })
+  const back = (error: ReturnedError, description: string): Answered =>
+    errorAnswer(pending, needs.issuer, error, description)
   const person = await demandedPerson(needs, pending, context)
   if ('fault' in person) return back('invalid_request', person.fault)
   const { sub } = person

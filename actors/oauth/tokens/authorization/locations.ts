@@ -1,10 +1,16 @@
-/** Redirect locations of authorization responses (RFC 6749 section 4.1.2, RFC 9207). */
-import type { ReturnedError } from './protocol.js'
+/** Authorization responses and their redirect locations (RFC 6749 section 4.1.2, RFC 9207). */
+import type { AuthorizingClientRow } from '../../../../storage/oauth/applications.js'
+import { brandingOf } from '../../../domain/tenants/branding.js'
+import type { AuthorizationRequest } from './parameters.js'
+import type { Answered, ReturnedError } from './protocol.js'
 
-type Answer = {
-  readonly redirectUri: string
-  readonly state: string | null
-  readonly issuer: string
+/** A request, and its client. */
+type Answering = {
+  readonly client: Pick<AuthorizingClientRow, 'tenantId' | 'tenantName' | 'tenantSettings' | 'name'>
+  readonly request: Pick<
+    AuthorizationRequest,
+    'redirectUri' | 'state' | 'responseMode' | 'uiLocales'
+  >
 }
 
 /** Appends parameters to the redirect URI and keeps its own query unchanged. */
@@ -22,17 +28,38 @@ export function withParameters(
   return joined ? uri + text : `${uri}&${text}`
 }
 
-export function codeLocation({ redirectUri, state, issuer }: Answer, code: string): string {
-  return withParameters(redirectUri, { code, state, iss: issuer })
+/** Returns to the client with the parameters, in the response mode of the request. */
+function answer(
+  { client, request }: Answering,
+  parameters: Readonly<Record<string, string | null>>,
+): Answered {
+  const { redirectUri, responseMode, uiLocales } = request
+  if (responseMode !== 'form_post')
+    return { tag: 'answered', location: withParameters(redirectUri, parameters) }
+  const given = Object.entries(parameters).filter((one): one is [string, string] => one[1] !== null)
+  return {
+    tag: 'posted',
+    action: redirectUri,
+    fields: Object.fromEntries(given),
+    tenant: brandingOf(client.tenantId, client.tenantName, client.tenantSettings),
+    clientName: client.name,
+    uiLocales,
+    formTargets: [formTarget(redirectUri)],
+  }
 }
 
-export function errorLocation(
-  { redirectUri, state, issuer }: Answer,
+export function codeAnswer(of: Answering, issuer: string, code: string): Answered {
+  return answer(of, { code, state: of.request.state, iss: issuer })
+}
+
+export function errorAnswer(
+  of: Answering,
+  issuer: string,
   error: ReturnedError,
   description: string,
-): string {
-  const parameters = { error, error_description: description, state, iss: issuer }
-  return withParameters(redirectUri, parameters)
+): Answered {
+  const { state } = of.request
+  return answer(of, { error, error_description: description, state, iss: issuer })
 }
 
 /** The CSP `form-action` source for a form whose response redirects to this URI. */
@@ -50,7 +77,8 @@ export function hostOf(redirectUri: string): string {
   return isOfHost(redirectUri) ? new URL(redirectUri).host : schemeOf(redirectUri).slice(0, -1)
 }
 
-function isOfHost(redirectUri: string): boolean {
+/** False for a private scheme of an installed application. */
+export function isOfHost(redirectUri: string): boolean {
   return ['https:', 'http:'].includes(schemeOf(redirectUri))
 }
 

@@ -11,6 +11,7 @@ import {
 import { personClaims } from '../../../domain/person-claims.js'
 import type { AssuranceLevel } from '../../../domain/assurance.js'
 import { parseStrictJson } from '../../../platform/jose/strict-json.js'
+import type { ResponseMode } from './protocol.js'
 
 /** A valid request as plain JSON, without the times and ids of its row. */
 export type AuthorizationRequest = {
@@ -41,6 +42,8 @@ export type AuthorizationRequest = {
   readonly idTokenHint: string | null
   readonly loginHint: string | null
   readonly uiLocales: string | null
+  /** Absent: `query`. */
+  readonly responseMode?: ResponseMode | undefined
   /** The metadata document that identifies the client. Absent for a registered one. */
   readonly documentSha256?: string | undefined
   /** The state of a credential offer (OpenID4VCI section 5.1.3). Absent in requests that an earlier version stored. */

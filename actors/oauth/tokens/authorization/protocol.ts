@@ -53,7 +53,8 @@ export type StoredOutcome =
 
 /** What the endpoint supports. Discovery publishes exactly these. */
 export const RESPONSE_TYPES = ['code'] as const
-export const RESPONSE_MODES = ['query'] as const
+export const RESPONSE_MODES = ['query', 'form_post'] as const
+export type ResponseMode = (typeof RESPONSE_MODES)[number]
 export const CODE_CHALLENGE_METHODS = ['S256'] as const
 export const PROMPTS = ['none', 'login', 'consent', 'select_account'] as const
 /** The levels that a sign-in can reach. `aal3` needs passkeys. */
@@ -92,8 +93,20 @@ export type DecideAuthorization = ResumeAuthorization & {
   readonly scopes: readonly string[]
 }
 
-/** Redirects to the client, with a code or an error (302). */
-export type Answered = { readonly tag: 'answered'; readonly location: string }
+/** Returns to the client with a code or an error: redirects (302), or a form that the browser posts. */
+export type Answered = { readonly tag: 'answered'; readonly location: string } | Posted
+/** OAuth 2.0 Form Post Response Mode section 2. */
+export type Posted = {
+  readonly tag: 'posted'
+  /** The redirect URI. */
+  readonly action: string
+  readonly fields: Readonly<Record<string, string>>
+  readonly tenant: PageTenant
+  readonly clientName: string
+  readonly uiLocales: string | null
+  /** CSP sources of the form and its redirects. */
+  readonly formTargets: readonly string[]
+}
 /** This browser decided before, and the application has the answer. */
 export type AnsweredBefore = {
   readonly tag: 'answered_before'

@@ -8,7 +8,7 @@ import { sha256 } from '../../../domain/secret-hashes.js'
 import { answeredBefore } from './answered.js'
 import { type AuthorizationNeeds, clientOf, findRequest, refused } from './find-request.js'
 import { type Outcome, proceed } from './interaction.js'
-import { codeLocation, errorLocation, startOf } from './locations.js'
+import { codeAnswer, errorAnswer, startOf } from './locations.js'
 import type { AuthorizationRequest } from './parameters.js'
 import type { Allowed, PendingRequest } from './pending-request.js'
 import type {
@@ -120,22 +120,20 @@ export async function notPending(
   const back = url === null ? undefined : { clientName: client.name, url }
   const before = isTheirs ? await answeredBefore(needs, { handle, sessionToken }, row) : null
   if (before === null) return { ...OVER, uiLocales, back }
-  if (before.tag === 'again')
-    return { tag: 'answered', location: locationOf(needs, row.request, before.code) }
+  if (before.tag === 'again') return answerOf(needs, { client, request: row.request }, before.code)
   const tenant = brandingOf(client.tenantId, client.tenantName, client.tenantSettings)
   return { tag: 'answered_before', tenant, uiLocales, back: back ?? null }
 }
 
-/** The redirect with the code, or of a denial. */
-export function locationOf(
+/** The answer with the code, or of a denial. */
+export function answerOf(
   { issuer }: AuthorizationNeeds,
-  request: AuthorizationRequest,
+  of: Pick<PendingRequest, 'client' | 'request'>,
   code: string | null,
-): string {
-  const answer = { ...request, issuer }
+): Answered {
   return code === null
-    ? errorLocation(answer, 'access_denied', 'the user denied the request')
-    : codeLocation(answer, code)
+    ? errorAnswer(of, issuer, 'access_denied', 'the user denied the request')
+    : codeAnswer(of, issuer, code)
 }
 
 /** Continues a stored request. One that another process answered has its outcome. */

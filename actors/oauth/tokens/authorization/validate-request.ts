@@ -12,6 +12,7 @@ import { mayAskPersonFor, SCOPES } from '../../../domain/scopes.js'
 import { defaultResourceScopes, foreignScopes, type NamedResources } from '../issue/api-resource.js'
 import { readRequestedAudience } from '../issue/audience.js'
 import { type OAuthForm, readScope } from '../form.js'
+import { isOfHost } from './locations.js'
 import { type AuthorizationRequest, readClaims, readDetails, readLevel } from './parameters.js'
 import {
   CODE_CHALLENGE_METHODS,
@@ -41,13 +42,11 @@ export type ValidatedClient = Pick<
 type Validation =
   | { readonly tag: 'valid'; readonly request: AuthorizationRequest }
   | { readonly tag: 'refused'; readonly error: RefusedError; readonly description: string }
-  | {
+  | ({
       readonly tag: 'returned'
       readonly error: ReturnedError
       readonly description: string
-      readonly redirectUri: string
-      readonly state: string | null
-    }
+    } & Pick<AuthorizationRequest, 'redirectUri' | 'state' | 'responseMode' | 'uiLocales'>)
 
 type RequestToValidate = {
   readonly form: OAuthForm
@@ -100,7 +99,7 @@ export const REDIRECT_CHECKS: readonly Check<ReturnedError>[] = [
   hasResponseType,
   hasSupportedResponseType,
   hasAuthorizedClient,
-  hasQueryResponseMode,
+  hasResponseMode,
   hasValidCodeChallenge,
   hasValidDpopThumbprint,
   hasKnownScopes,
@@ -121,10 +120,11 @@ export function validateRequest(request: RequestToValidate): Validation {
   const { form } = request
   const redirectUri = form.get('redirect_uri')!
   const state = returnedState(form)
+  const way = { redirectUri, responseMode: responseModeOf(form), uiLocales: form.get('ui_locales') }
   for (const check of REDIRECT_CHECKS) {
     const fault = check(request)
     if (fault !== undefined)
-      return { tag: 'returned', error: fault[0], description: fault[1], redirectUri, state }
+      return { tag: 'returned', error: fault[0], description: fault[1], state, ...way }
   }
   const read = readRequest(request, redirectUri, state)
   if (isStorable(read)) return { tag: 'valid', request: read }
@@ -132,8 +132,8 @@ export function validateRequest(request: RequestToValidate): Validation {
     tag: 'returned',
     error: 'invalid_request',
     description: 'a parameter contains NUL or half of a surrogate pair',
-    redirectUri,
     state: isStorable(state) ? state : null,
+    ...way,
   }
 }
 
@@ -238,10 +238,19 @@ function hasAuthorizedClient({ client }: RequestToValidate): Fault<ReturnedError
     : ['unauthorized_client', 'the application does not have this grant']
 }
 
-function hasQueryResponseMode({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
-  return isOneOf(RESPONSE_MODES, form.get('response_mode') ?? 'query')
-    ? undefined
-    : ['invalid_request', 'response_mode must be query']
+function hasResponseMode({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
+  const mode = form.get('response_mode')
+  if (mode !== null && !isOneOf(RESPONSE_MODES, mode))
+    return ['invalid_request', `response_mode must be one of ${RESPONSE_MODES.join(', ')}`]
+  return mode === 'form_post' && responseModeOf(form) === undefined
+    ? ['invalid_request', 'response_mode form_post needs an http or https redirect_uri']
+    : undefined
+}
+
+/** Undefined: `query`. A browser posts no form to a private scheme. */
+function responseModeOf(form: OAuthForm): 'form_post' | undefined {
+  const isPosted = form.get('response_mode') === 'form_post' && isOfHost(form.get('redirect_uri')!)
+  return isPosted ? 'form_post' : undefined
 }
 
 function hasValidCodeChallenge({ form }: RequestToValidate): Fault<ReturnedError> | undefined {
@@ -374,6 +383,7 @@ function readRequest(
     idTokenHint: form.get('id_token_hint'),
     loginHint: form.get('login_hint'),
     uiLocales: form.get('ui_locales'),
+    responseMode: responseModeOf(form),
     ...(documentSha256 === undefined ? {} : { documentSha256 }),
     issuerState: form.get('issuer_state'),
   }

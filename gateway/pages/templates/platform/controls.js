@@ -1,7 +1,7 @@
 /**
  * Controls that need a script and are hidden without one. `data-reveal` shows the password of the field that the button
  * controls. `data-codes` copies, saves and prints the recovery codes of the page. Answers to a question, and forms with
- * `data-once`, such as a form with a single-use code, are sent once.
+ * `data-once`, such as a form with a single-use code, are sent once. A form with `data-submit` is sent when the page is shown.
  */
 ;(() => {
   for (const button of document.querySelectorAll('[data-reveal]')) {
@@ -30,6 +30,8 @@
   globalThis.addEventListener('pageshow', () => {
     for (const group of once) enable(group, true)
   })
+
+  document.querySelector('form[data-submit]')?.requestSubmit()
 
   const tools = document.querySelector('[data-codes]')
   if (tools === null) return

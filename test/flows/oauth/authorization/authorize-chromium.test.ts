@@ -62,3 +62,53 @@ for (const host of ['127.0.0.1', '::1'])
   testWithProgram('chromium', `a sign-in returns to ${host} and continues from there`, (t, path) =>
     arrives(t, path, host),
   )
+
+testWithProgram(
+  'chromium',
+  'a form_post response is sent by script, and by a button without',
+  async (t, path) => {
+    t.timeout(180_000)
+    const running = await sharedService('plain', { transport: 'plain_http' })
+    t.teardown(() => running.end())
+    const person = await bootstrapped(running)
+    const home = await listening('127.0.0.1', (_request, response) => response.end('home'))
+    t.teardown(() => home.close())
+    const bodies: string[] = []
+    const application = await listening('127.0.0.1', (request, response) => {
+      if (request.method !== 'POST') return void response.end()
+      let body = ''
+      request.on('data', (chunk: Buffer) => (body += chunk.toString()))
+      request.on('end', () => {
+        bodies.push(body)
+        // Its pages are on another host.
+        response.writeHead(303, { location: `http://localhost:${portOf(home)}/home` }).end()
+      })
+    })
+    t.teardown(() => application.close())
+    const callback = `http://127.0.0.1:${portOf(application)}/callback`
+    const party = await relyingParty(running, person, { redirectUris: [callback] })
+    for (const javaScriptEnabled of [true, false]) {
+      const window = await openChromium(path, { javaScriptEnabled })
+      t.teardown(() => window.close())
+      const { page, complaints } = window
+      const asked = { redirect_uri: callback, response_mode: 'form_post' }
+      const begun = await party.journey(asked)
+      await page.goto(begun.url.href)
+      await page.fill('#email', person.email)
+      await page.fill('#password', person.password)
+      await page.keyboard.press('Enter')
+      if (javaScriptEnabled) await page.click('button[value=allow]')
+      else await page.click('main[data-page=onward] button')
+      await page.waitForURL('**/home')
+      const sent = new URLSearchParams(bodies.at(-1))
+      t.is(sent.get('state'), begun.state)
+      t.is(sent.get('iss'), running.baseUrl)
+      t.truthy(sent.get('code'))
+      t.deepEqual(
+        complaints.filter((text) => !text.includes('favicon')),
+        [],
+      )
+    }
+    t.is(bodies.length, 2)
+  },
+)
