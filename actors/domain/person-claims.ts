@@ -7,6 +7,8 @@ type PersonFacts = {
   readonly emailVerified: boolean
   readonly displayName: string
   readonly profile: Profile
+  /** As a directory wrote them (RFC 7643 section 4.1.2). */
+  readonly addresses: unknown
   readonly updatedAt: Date
   readonly organizationId: string | null
   readonly organizationName: string | null
@@ -26,6 +28,7 @@ const SCOPE_OF = {
   email_verified: 'email',
   phone_number: 'phone',
   phone_number_verified: 'phone',
+  address: 'address',
   organization_id: 'org:read',
   organizations: 'org:read',
 } as const satisfies Readonly<Record<string, string>> & Readonly<Record<ProfileText, string>>
@@ -78,6 +81,8 @@ function valueOf(facts: PersonFacts, claim: PersonClaim): unknown {
     case 'phone_number':
     case 'phone_number_verified':
       return facts.profile[claim]
+    case 'address':
+      return addressClaim(facts.addresses)
     case 'organization_id':
       return facts.organizationId
     case 'organizations':
@@ -85,4 +90,30 @@ function valueOf(facts: PersonFacts, claim: PersonClaim): unknown {
         ? []
         : [{ id: facts.organizationId, name: facts.organizationName }]
   }
+}
+
+/** The members of the claim, and of an address of a directory. */
+const ADDRESS_MEMBERS = [
+  ['formatted', 'formatted'],
+  ['street_address', 'streetAddress'],
+  ['locality', 'locality'],
+  ['region', 'region'],
+  ['postal_code', 'postalCode'],
+  ['country', 'country'],
+] as const
+/** Longer members are left out: the claim may be in a token. */
+const ADDRESS_MEMBER_LENGTH_MAX = 500
+
+/** The primary address, else the first one, as OpenID Connect Core section 5.1.1 says. Null without a member. */
+function addressClaim(addresses: unknown): Readonly<Record<string, string>> | null {
+  const list = Array.isArray(addresses) ? (addresses as Readonly<Record<string, unknown>>[]) : []
+  const chosen = list.find(({ primary }) => primary === true) ?? list[0]
+  const members = ADDRESS_MEMBERS.map(([name, attribute]) => [name, chosen?.[attribute]] as const)
+  const given = members.filter(
+    (member): member is readonly [(typeof member)[0], string] =>
+      typeof member[1] === 'string' &&
+      member[1] !== '' &&
+      member[1].length <= ADDRESS_MEMBER_LENGTH_MAX,
+  )
+  return given.length === 0 ? null : Object.fromEntries(given)
 }

@@ -6,6 +6,7 @@ export const TENANT_SCOPES = [
   'profile',
   'email',
   'phone',
+  'address',
   'offline_access',
   'org:read',
   'org:manage',
@@ -44,6 +45,7 @@ export const SELF_REGISTERED_SCOPES: readonly Scope[] = [
   'profile',
   'email',
   'phone',
+  'address',
   'offline_access',
 ]
 
@@ -108,6 +110,7 @@ export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
   'profile',
   'email',
   'phone',
+  'address',
   'offline_access',
   'org:read',
   'applications:read',
@@ -131,6 +134,7 @@ const HUMAN_MEMBER_SCOPES: readonly Scope[] = [
   'profile',
   'email',
   'phone',
+  'address',
   'offline_access',
   'org:read',
   'vault:list',

@@ -419,6 +419,7 @@ type PersonRow = {
   readonly emailVerified: boolean
   readonly displayName: string
   readonly profile: ProfileClaims
+  readonly addresses: unknown
   readonly updatedAt: Date
   readonly organizationId: string | null
   readonly organizationName: string | null
@@ -430,12 +431,13 @@ export const findPerson = (tx: Transaction, tenantId: string, sub: string) =>
     name: 'tenant_user.person',
     text: `select case when a.guest_since is null then a.email else '' end as email,
              a.email_verified as "emailVerified", coalesce(u.display_name, a.display_name) as "displayName",
-             ${profileSql()} as profile, greatest(a.updated_at, u.updated_at) as "updatedAt",
-             o.id as "organizationId", o.name as "organizationName"
+             ${profileSql()} as profile, s.attributes -> 'addresses' as addresses,
+             greatest(a.updated_at, u.updated_at) as "updatedAt", o.id as "organizationId", o.name as "organizationName"
            from tenant_users u
            join accounts a on a.id = u.account_id
            join tenants t on t.id = u.tenant_id
            left join organizations o on o.id = t.organization_id
+           left join scim_users s on s.tenant_id = u.tenant_id and s.user_id = u.id
            where u.tenant_id = $1 and u.sub = $2 and u.status = 'active' and a.status = 'active'`,
     values: [tenantId, sub],
   })

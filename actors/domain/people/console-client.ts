@@ -9,6 +9,6 @@ export const CONSOLE_CALLBACK_PATH = '/console/callback'
 
 /** What the console asks for. The user gets those scopes of them that the user's role has. */
 export const CONSOLE_SCOPES: readonly Scope[] = [
-  ...HUMAN_SCOPES.owner.filter((scope) => !['offline_access', 'phone'].includes(scope)),
+  ...HUMAN_SCOPES.owner.filter((scope) => !['offline_access', 'phone', 'address'].includes(scope)),
   ...APPOINTED_SCOPES,
 ]

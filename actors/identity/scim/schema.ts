@@ -134,20 +134,26 @@ const USER: readonly Attribute[] = [
     'photo',
     'thumbnail',
   ]),
-  attribute('addresses', 'Postal addresses.', {
-    type: 'complex',
-    multiValued: true,
-    subAttributes: [
-      attribute('formatted', 'The full address, for display.'),
-      attribute('streetAddress', 'Street and number.'),
-      attribute('locality', 'The city.'),
-      attribute('region', 'The state or region.'),
-      attribute('postalCode', 'The postal code.'),
-      attribute('country', 'The country, ISO 3166-1 alpha-2.'),
-      attribute('type', 'The kind of the address.', { canonicalValues: ['work', 'home', 'other'] }),
-      attribute('primary', 'True for the preferred address.', { type: 'boolean' }),
-    ],
-  }),
+  attribute(
+    'addresses',
+    'Postal addresses. The primary one, else the first, is the claim address.',
+    {
+      type: 'complex',
+      multiValued: true,
+      subAttributes: [
+        attribute('formatted', 'The full address, for display.'),
+        attribute('streetAddress', 'Street and number.'),
+        attribute('locality', 'The city.'),
+        attribute('region', 'The state or region.'),
+        attribute('postalCode', 'The postal code.'),
+        attribute('country', 'The country, ISO 3166-1 alpha-2.'),
+        attribute('type', 'The kind of the address.', {
+          canonicalValues: ['work', 'home', 'other'],
+        }),
+        attribute('primary', 'True for the preferred address.', { type: 'boolean' }),
+      ],
+    },
+  ),
   attribute('groups', 'The groups of the user. Changed through the groups.', {
     type: 'complex',
     multiValued: true,

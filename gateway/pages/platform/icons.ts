@@ -69,6 +69,7 @@ const AREAS: Readonly<Record<string, IconName>> = {
   profile: 'user',
   email: 'mail',
   phone: 'phone',
+  address: 'building',
   offline_access: 'refresh',
   org: 'building',
   applications: 'app',

@@ -94,7 +94,7 @@ const CreateApplication = z
       .meta({
         description:
           'The scopes of `client_credentials` without `scope`, all from `scopes`. Default: all scopes ' +
-          'except `…:manage`, `vault:…` and user scopes (openid, profile, email, phone, offline_access).',
+          'except `…:manage`, `vault:…` and user scopes (openid, profile, email, phone, address, offline_access).',
       }),
     jwks: jwks.optional(),
     jwks_uri: uri.optional().meta({ description: 'Instead of jwks.' }),

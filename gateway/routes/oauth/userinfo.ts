@@ -44,6 +44,17 @@ const UserinfoResponse = z
     email_verified: z.boolean().optional(),
     phone_number: z.string().optional().meta({ description: 'E.164' }),
     phone_number_verified: z.boolean().optional(),
+    address: z
+      .object({
+        formatted: z.string().optional(),
+        street_address: z.string().optional(),
+        locality: z.string().optional(),
+        region: z.string().optional(),
+        postal_code: z.string().optional(),
+        country: z.string().optional(),
+      })
+      .optional()
+      .meta({ description: 'OpenID Connect Core section 5.1.1' }),
     organization_id: z.uuid().optional(),
     organizations: z.array(z.object({ id: z.uuid(), name: z.string() })).optional(),
   })
@@ -150,7 +161,7 @@ export const userinfoRoutes: readonly Route[] = [
     description:
       'For user access tokens with the scope openid, for this service or the audience of their client. The scope profile gives name, given_name, ' +
       'family_name, preferred_username, picture, locale, zoneinfo and updated_at; email gives email and ' +
-      'email_verified; phone gives phone_number and phone_number_verified; org:read gives organization_id and ' +
+      'email_verified; phone gives phone_number and phone_number_verified; address gives address; org:read gives organization_id and ' +
       'organizations. A claim without a value is absent.',
     tags: ['OAuth'],
     exposure: 'public',

@@ -106,7 +106,7 @@ test.serial('the protected resource names its authorization server', async (t) =
     authorization_servers: [ISSUER],
     bearer_methods_supported: ['header'],
     // Neither operator scopes nor offline_access, which clients request on their own.
-    scopes_supported: ['openid', 'profile', 'email', 'phone'],
+    scopes_supported: ['openid', 'profile', 'email', 'phone', 'address'],
     dpop_bound_access_tokens_required: false,
   })
 })

@@ -1,6 +1,7 @@
 /** Users over SCIM (RFC 7643, RFC 7644, docs/reference/identity.md). */
 import { randomUUID } from 'node:crypto'
 import test, { type ExecutionContext } from 'ava'
+import * as oidc from 'openid-client'
 import type { Answer, Json } from '../../../support/api.js'
 import {
   type Directory,
@@ -10,6 +11,7 @@ import {
 } from '../../../support/identity/directory.js'
 import { sql } from '../../../support/storage/sql.js'
 import { docsPage } from '../../../support/pages/docs-page.js'
+import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { sharedApi } from '../../../support/service.js'
 
 const { api, running } = await sharedApi('enterprise')
@@ -93,6 +95,65 @@ test('a user is created with every attribute, and is one tenant user', async (t)
     picture: 'https://images.example.com/ada.png',
   })
   t.deepEqual(await eventsOf(directory, id), ['sso.user.provisioned'])
+})
+
+test('oidcc-scope-address and oidcc-scope-all: the address of the directory is a claim', async (t) => {
+  const directory = await openDirectory(api)
+  const { workspace } = directory
+  const fixture = workspace.body['fixture_end_user'] as { email: string; password: string }
+  const person = { ...fixture, tenantId: workspace.tenantId }
+  const [found] = (await api.list(`/api/v1/tenant-users?email=${fixture.email}`, workspace.token))
+    .rows
+  const work = {
+    type: 'work',
+    primary: true,
+    formatted: '1 Main St\nLondon',
+    streetAddress: '1 Main St',
+    locality: 'London',
+    region: 'x'.repeat(501),
+    postalCode: 'SW1A 1AA',
+    country: 'GB',
+  }
+  const party = await relyingParty(running, person, {
+    scopes: ['openid', 'profile', 'email', 'phone', 'address'],
+  })
+  const { claims_supported: claims, scopes_supported: scopes } = party.config.serverMetadata()
+  t.true(claims!.includes('address') && scopes!.includes('address'))
+  const told = async (parameters: Record<string, string>) => {
+    const { tokens, claims: id } = await party.signedIn(person, parameters)
+    const info = await oidc.fetchUserInfo(party.config, tokens.access_token, id.sub)
+    return { info, id, scope: tokens.scope }
+  }
+  t.false('address' in (await told({ scope: 'openid address' })).info, 'it has no value yet')
+  const home = { type: 'home', locality: 'Ockham' }
+  const written = await directory.patch(found!['id'], {
+    op: 'add',
+    value: { addresses: [home, work] },
+  })
+  t.is(written.status, 200, JSON.stringify(written.body))
+  const address = {
+    formatted: '1 Main St\nLondon',
+    street_address: '1 Main St',
+    locality: 'London',
+    postal_code: 'SW1A 1AA',
+    country: 'GB',
+  }
+  t.deepEqual((await told({ scope: 'openid address' })).info.address, address)
+  const all = await told({ scope: 'openid profile email phone address' })
+  t.is(all.scope, 'openid profile email phone address')
+  t.like(all.info, { email: fixture.email, address })
+  t.false('address' in (await told({ scope: 'openid profile' })).info)
+  const single = await told({
+    scope: 'openid',
+    claims: '{"id_token":{"address":{"essential":true}}}',
+  })
+  t.deepEqual(single.id['address'], address)
+  t.false('address' in single.info)
+  // Without a primary address the first one.
+  await directory.patch(found!['id'], { op: 'replace', path: 'addresses', value: [home] })
+  t.deepEqual((await told({ scope: 'openid address' })).info.address as unknown, {
+    locality: 'Ockham',
+  })
 })
 
 test('a claim that changes elsewhere shows in its attribute', async (t) => {

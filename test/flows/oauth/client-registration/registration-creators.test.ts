@@ -105,7 +105,7 @@ test('by default no client gets a scope of its creator', async (t) => {
   })
   t.is(answer.status, 201)
   const token = await tokenOf(owner, {})
-  const user = ['openid', 'profile', 'email', 'phone', 'offline_access', 'orders:read']
+  const user = ['openid', 'profile', 'email', 'phone', 'address', 'offline_access', 'orders:read']
   const wanted = [...ALL, ...user, 'vault:read', 'moon']
   const made = await register(token, [...new Set(wanted)].join(' '))
   t.deepEqual(new Set(String(made.body['scope']).split(' ')), new Set(user))
