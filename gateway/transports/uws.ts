@@ -17,7 +17,7 @@ import type {
   StreamEnd,
 } from '../http-exchange.js'
 import { type AdmittedHead, announcesBody } from '../request/request-smuggling-guard.js'
-import { inPieces, relayTo } from '../response/relay.js'
+import { inPieces, isLong, relayTo } from '../response/relay.js'
 import { type ConnectionBounds, heldBytesOf, Holder } from './bounds.js'
 import { DROPPED_BYTES_MAX, droppedBytesMax } from './linger.js'
 import { OpenExchanges } from './open.js'
@@ -215,8 +215,9 @@ export class UwsExchange extends ReceivedRequest implements HttpExchange {
       return
     }
     const totalBytes = Buffer.byteLength(body)
-    const [, isComplete] = res.tryEnd(body, totalBytes)
-    if (isComplete) {
+    // With TLS the native side must be offered the same bytes again, so it gets no more than the first piece.
+    const isTried = !this.shared.secure || !isLong(body)
+    if (isTried && res.tryEnd(body, totalBytes)[1]) {
       this.finish()
       return
     }

@@ -5,7 +5,7 @@ import test from 'ava'
 import { sharedBody } from '../../../gateway/response/shared-body.js'
 import { bytes, route, type Route } from '../../../gateway/route.js'
 import { probe } from '../probe.js'
-import { isUws, openStage, type Reply, TRANSPORTS } from '../stage.js'
+import { openStage, type Reply, TRANSPORTS } from '../stage.js'
 
 const TEXT = JSON.stringify(Array.from({ length: 5_000 }, (_, index) => `line ${index}`))
 const ETAG = sharedBody(TEXT).etag
@@ -61,7 +61,7 @@ for (const transport of TRANSPORTS) {
       t.is(reply.headers['etag'], tag)
       t.is(reply.headers['vary'], 'Accept-Encoding')
       t.true(Number(reply.headers['content-length']) < TEXT.length / 4)
-      if (isUws(transport) || transport === 'http1') {
+      if (transport === 'uws' || transport === 'http1') {
         t.is(decode(await bodyOf(stage.port, '/text', accepted)).toString(), TEXT)
       }
       for (const known of [tag, ETAG, `W/${tag}`, `"x", ${tag}`, '*']) {
