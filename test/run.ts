@@ -3,7 +3,7 @@
  * every test, and says what failed, what was skipped and which files were slow. test/runner/options.ts lists the
  * options.
  */
-import { spawn, spawnSync } from 'node:child_process'
+import { execFileSync, spawn, spawnSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { availableParallelism, constants } from 'node:os'
 import { dirname, join, relative } from 'node:path'
@@ -93,6 +93,9 @@ async function main(): Promise<number> {
   rmSync(join(root, 'coverage'), { recursive: true, force: true })
   bringPrograms()
   if (options.isWhole && options.through === undefined && !checks()) return 1
+  // Processes pass it on to those that they start.
+  if (options.flags.has('--coverage'))
+    process.env['NODE_V8_COVERAGE'] = join(root, 'coverage', 'tmp')
   belongings = ownBelongings()
   try {
     const code = await run(options)
@@ -329,31 +332,18 @@ function runFiles(
   }: TestOptions & { readonly processes: readonly string[] },
   verdict: Verdict,
 ): Promise<Verdict> {
-  const ava = [
-    bin('ava'),
+  const args = [
     '--tap',
     '--concurrency',
     String(availableParallelism() + WAITING_FILES),
     ...match.flatMap((title) => ['--match', title]),
     ...processes,
   ]
-  const coverage = [
-    bin('c8'),
-    '--reporter=json-summary',
-    '--reporter=lcovonly',
-    '--exclude=dist/test/**',
-    '--exclude=dist/bench/**',
-    '--clean=false',
-    // More than a thousand processes are measured: all their reports together do not fit in memory.
-    '--merge-async',
-    '--src=.',
-  ]
-  const [command = '', ...args] = flags.has('--coverage') ? [...coverage, ...ava] : ava
   const modes = {
     ...(flags.has('--long') ? { TEST_LONG: '1' } : {}),
     ...(files.length > MAPPED_FILES_MAX ? { TEST_SOURCE_MAPS: 'off' } : {}),
   }
-  const child = spawn(command, args, {
+  const child = spawn(bin('ava'), args, {
     cwd: root,
     env: {
       ...process.env,
@@ -508,7 +498,18 @@ function report({ passed, failed, skipped, leftOut, times, tests }: Verdict, sec
   )
 }
 
+/** Counts every process that ended, the shared services too: each wrote what it ran into the folder (NODE_V8_COVERAGE). */
 function showCoverage(): void {
+  const options = [
+    '--reporter=json-summary',
+    '--reporter=lcovonly',
+    '--exclude=dist/test/**',
+    '--exclude=dist/bench/**',
+    // More than a thousand processes are measured: all their reports together do not fit in memory.
+    '--merge-async',
+    '--src=.',
+  ]
+  execFileSync(bin('c8'), ['report', ...options], { cwd: root, stdio: 'inherit' })
   const text = readFileSync(join(root, 'coverage', 'coverage-summary.json'), 'utf8')
   const { total } = JSON.parse(text) as { total: Record<string, { pct: number }> }
   say(`coverage: ${total['lines']?.pct} % of lines, ${total['branches']?.pct} % of branches`)

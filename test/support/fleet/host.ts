@@ -1,6 +1,7 @@
 /** A process that runs one service after another, as `svc serve` does, because most of a start is to load the modules. */
 import { closeSync, openSync, writeSync } from 'node:fs'
 import perfHooks from 'node:perf_hooks'
+import { takeCoverage } from 'node:v8'
 import { createLogger } from '../../../runtime/kernel/log.js'
 import { beginYoung } from '../../../runtime/kernel/v8-flags.js'
 import { type Service, startService } from '../../../runtime/process/startup.js'
@@ -63,6 +64,8 @@ async function stop(): Promise<void> {
   const service = await running?.catch(() => undefined)
   const clean = service !== undefined && (await service.stop())
   if (log !== undefined) closeSync(log)
+  // The runner ends this process by SIGKILL.
+  if (process.env['NODE_V8_COVERAGE'] !== undefined) takeCoverage()
   reply({ tag: 'stopped', clean })
 }
 
