@@ -237,7 +237,7 @@ export interface AnyDefinition {
   readonly address: {
     readonly name: string
     readonly idempotent: readonly string[]
-    readonly passive?: readonly string[] | undefined
+    readonly passive: readonly string[]
   }
   readonly asks: Readonly<Record<string, { readonly name: string }>>
   readonly mailbox: { readonly capacity: number; readonly inflightMax: number }

@@ -9,27 +9,27 @@ export type Send<Message> = { message: Message; reply: undefined }
 /** Message name -> its request and its reply. */
 export type Protocol = Record<string, { message: unknown; reply: unknown }>
 
-/** The name of an actor, carrying its protocol as a phantom type. */
-export type Address<P extends Protocol> = {
-  readonly name: string
+/** What the kernel may do with some messages of an actor. */
+type MessageRules<P extends Protocol> = {
   /**
-   * Messages that the kernel may send again after the actor restarted while the first was in
-   * flight.
+   * The kernel may send them again after the actor restarted while the first was in flight. They append no event, and what
+   * they write is the same after the second time.
    */
-  readonly idempotent: readonly (keyof P & string)[]
-  /** Messages that do not start the thread of the actor. Before its first use they are refused. */
-  readonly passive?: readonly (keyof P & string)[] | undefined
+  readonly idempotent?: readonly (keyof P & string)[]
+  /** They do not start the thread of the actor. Before its first use they are refused. */
+  readonly passive?: readonly (keyof P & string)[]
+}
+
+/** The name of an actor, carrying its protocol as a phantom type. */
+export type Address<P extends Protocol> = Required<MessageRules<P>> & {
+  readonly name: string
   readonly protocol?: P
 }
 
-/**
- * Names an actor. `idempotent` lists the messages that may be repeated after a restart, `passive` those that do not start
- * its thread.
- */
+/** Names an actor. */
 export function address<P extends Protocol>(
   name: string,
-  idempotent: readonly (keyof P & string)[] = [],
-  passive: readonly (keyof P & string)[] = [],
+  { idempotent = [], passive = [] }: MessageRules<P> = {},
 ): Address<P> {
   return { name, idempotent, passive }
 }

@@ -211,4 +211,4 @@ export type KeyRecord = {
   readonly revokedAt: Date | null
 }
 
-export const agents = address<AgentsProtocol>('agents', ['readOwnAgent'])
+export const agents = address<AgentsProtocol>('agents', { idempotent: ['readOwnAgent'] })

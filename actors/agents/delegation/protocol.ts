@@ -190,8 +190,6 @@ export type RevokeOwn = {
   readonly address: string
 }
 
-export const delegation = address<DelegationProtocol>('delegation', [
-  'listDelegations',
-  'readDelegation',
-  'ofPerson',
-])
+export const delegation = address<DelegationProtocol>('delegation', {
+  idempotent: ['listDelegations', 'readDelegation', 'ofPerson'],
+})

@@ -65,4 +65,6 @@ export type VerifySignature = {
 }
 export type SignatureVerdict = { tag: 'valid' } | { tag: 'invalid' }
 
-export const pow = address<PowProtocol>('pow', ['verify', 'verifyOwnership', 'verifySignature'])
+export const pow = address<PowProtocol>('pow', {
+  idempotent: ['verify', 'verifyOwnership', 'verifySignature'],
+})

@@ -91,7 +91,6 @@ export type WorkspaceProvisioned = {
 
 export type InviteValid = { tag: 'valid'; organizationName: string; expiresAt: Date }
 
-export const workspaces = address<WorkspacesProtocol>('workspaces', [
-  'readWorkspaceBootstrap',
-  'readOperatorInvite',
-])
+export const workspaces = address<WorkspacesProtocol>('workspaces', {
+  idempotent: ['readWorkspaceBootstrap', 'readOperatorInvite'],
+})

@@ -205,19 +205,18 @@ export type SimulateRenewal = {
 /** The subscription is in no state for the change. */
 export type NotOpen = { readonly tag: 'not_open'; readonly detail: string }
 
-export const commerce = address<CommerceProtocol>('commerce', [
-  'listProducts',
-  'getProduct',
-  'changeProduct',
-  'listPrices',
-  'getPrice',
-  'changePrice',
-  'listPaymentLinks',
-  'getPaymentLink',
-  'changePaymentLink',
-  'listCharges',
-  'getCharge',
-  'listRefunds',
-  'listSubscriptions',
-  'getSubscription',
-])
+export const commerce = address<CommerceProtocol>('commerce', {
+  idempotent: [
+    'listProducts',
+    'getProduct',
+    'listPrices',
+    'getPrice',
+    'listPaymentLinks',
+    'getPaymentLink',
+    'listCharges',
+    'getCharge',
+    'listRefunds',
+    'listSubscriptions',
+    'getSubscription',
+  ],
+})

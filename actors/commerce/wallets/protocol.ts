@@ -216,9 +216,6 @@ export type SigningRefused =
       readonly retryAfterSecs: number
     }
 
-export const wallets = address<WalletsProtocol>('wallets', [
-  'listWallets',
-  'readWallet',
-  'readOwnWallet',
-  'listWalletSignatures',
-])
+export const wallets = address<WalletsProtocol>('wallets', {
+  idempotent: ['listWallets', 'readWallet', 'readOwnWallet', 'listWalletSignatures'],
+})

@@ -17,4 +17,6 @@ export type AssetFileUnknown = { readonly tag: 'unknown' }
 /** The SHA-256 of the content and the extension of its type. */
 export const ASSET_FILE = /^[0-9a-f]{64}\.(?:webp|png)$/
 
-export const assetFiles = address<AssetFilesProtocol>('asset-files', ['getAssetFile'])
+export const assetFiles = address<AssetFilesProtocol>('asset-files', {
+  idempotent: ['getAssetFile'],
+})

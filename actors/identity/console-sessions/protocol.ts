@@ -76,7 +76,6 @@ export type ConsoleAction = {
   readonly page: string
 }
 
-export const consoleSessions = address<ConsoleSessionsProtocol>('console-sessions', [
-  'read',
-  'tenantOfEmail',
-])
+export const consoleSessions = address<ConsoleSessionsProtocol>('console-sessions', {
+  idempotent: ['read', 'tenantOfEmail'],
+})

@@ -138,9 +138,6 @@ export type RecordMissing = {
 export type DomainTaken = { readonly tag: 'taken' }
 export type ResolverSilent = { readonly tag: 'resolver_silent' }
 
-export const identityProviders = address<IdentityProvidersProtocol>('federation', [
-  'listSsoProviders',
-  'getSsoProvider',
-  'listDomains',
-  'getDomain',
-])
+export const identityProviders = address<IdentityProvidersProtocol>('federation', {
+  idempotent: ['listSsoProviders', 'getSsoProvider', 'listDomains', 'getDomain'],
+})

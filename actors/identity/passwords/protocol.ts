@@ -38,4 +38,6 @@ export type VerifyOutcome =
   /** `needsRehash`: the stored parameters differ from the configured ones. */
   { tag: 'match'; needsRehash: boolean } | { tag: 'mismatch' } | { tag: 'busy' }
 
-export const passwords = address<PasswordsProtocol>('passwords', ['choose', 'hash', 'verify'])
+export const passwords = address<PasswordsProtocol>('passwords', {
+  idempotent: ['choose', 'hash', 'verify'],
+})

@@ -132,12 +132,14 @@ export type ScimUsersListed = {
   readonly resources: readonly JsonObject[]
 }
 
-export const scim = address<ScimProtocol>('scim', [
-  'authenticate',
-  'listScimTokens',
-  'readScimServiceProviderConfig',
-  'readScimSchema',
-  'readScimResourceType',
-  'readScimUser',
-  'listScimUsers',
-])
+export const scim = address<ScimProtocol>('scim', {
+  idempotent: [
+    'authenticate',
+    'listScimTokens',
+    'readScimServiceProviderConfig',
+    'readScimSchema',
+    'readScimResourceType',
+    'readScimUser',
+    'listScimUsers',
+  ],
+})

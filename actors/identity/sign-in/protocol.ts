@@ -303,4 +303,6 @@ export type InviteFault = {
 /** The password workers are busy, or failures cannot be counted at the moment. */
 export type Busy = { readonly tag: 'busy' }
 
-export const login = address<SignInProtocol>('login', ['showSignIn', 'showSecondFactor'])
+export const login = address<SignInProtocol>('login', {
+  idempotent: ['showSignIn', 'showSecondFactor'],
+})

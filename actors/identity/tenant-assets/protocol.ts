@@ -61,7 +61,6 @@ export type AssetInvalid = {
 export type AssetsFull = { readonly tag: 'full'; readonly most: number }
 export type AssetAbsent = { readonly tag: 'absent' }
 
-export const tenantAssets = address<TenantAssetsProtocol>('tenant-assets', [
-  'listTenantAssets',
-  'readTenantAsset',
-])
+export const tenantAssets = address<TenantAssetsProtocol>('tenant-assets', {
+  idempotent: ['listTenantAssets', 'readTenantAsset'],
+})

@@ -234,9 +234,6 @@ export function fixtureEmail(mailbox: string, tenantSlug: string): Email {
   return `${mailbox}@${tenantSlug}.test` as Email
 }
 
-export const users = address<UsersProtocol>('users', [
-  'prepareFixture',
-  'listTenantUsers',
-  'readTenantUser',
-  'listTenantUserSessions',
-])
+export const users = address<UsersProtocol>('users', {
+  idempotent: ['prepareFixture', 'listTenantUsers', 'readTenantUser', 'listTenantUserSessions'],
+})

@@ -198,11 +198,13 @@ export type TypeMetadataFound = {
 }
 export type TypeUnknown = { readonly tag: 'unknown' }
 
-export const credentialIssuance = address<CredentialIssuanceProtocol>('credential-issuance', [
-  'listCredentialOffers',
-  'getCredentialOffer',
-  'showCredentialOffer',
-  'listIssuedCredentials',
-  'createCredentialNonce',
-  'getCredentialTypeMetadata',
-])
+export const credentialIssuance = address<CredentialIssuanceProtocol>('credential-issuance', {
+  idempotent: [
+    'listCredentialOffers',
+    'getCredentialOffer',
+    'showCredentialOffer',
+    'listIssuedCredentials',
+    'createCredentialNonce',
+    'getCredentialTypeMetadata',
+  ],
+})

@@ -57,9 +57,6 @@ export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 /** There is no such issuer: the tenant is unknown or issues no credentials, or the path is another one. */
 export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
 
-export const discovery = address<DiscoveryProtocol>('discovery', [
-  'document',
-  'documentAtPath',
-  'getCredentialIssuerMetadata',
-  'tenantDocument',
-])
+export const discovery = address<DiscoveryProtocol>('discovery', {
+  idempotent: ['document', 'documentAtPath', 'getCredentialIssuerMetadata', 'tenantDocument'],
+})

@@ -120,12 +120,13 @@ export type KeysState = {
 /** No keys are in memory, and the database or the kms is unavailable. */
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
-export const signingKeys = address<SigningKeysProtocol>('keys', [
-  'sign',
-  'keySet',
-  'signForTenant',
-  'tenantKeySet',
-  'verificationKey',
-  'maintain',
-  'state',
-])
+export const signingKeys = address<SigningKeysProtocol>('keys', {
+  idempotent: [
+    'sign',
+    'keySet',
+    'signForTenant',
+    'tenantKeySet',
+    'verificationKey',
+    'state',
+  ],
+})

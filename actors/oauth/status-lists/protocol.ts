@@ -31,7 +31,6 @@ export type HistoryNotOffered = { readonly tag: 'no_history' }
 /** URLs, newest first. */
 export type StatusListsAggregated = { readonly tag: 'aggregated'; readonly uris: readonly string[] }
 
-export const statusLists = address<StatusListsProtocol>('status-lists', [
-  'getStatusList',
-  'listStatusLists',
-])
+export const statusLists = address<StatusListsProtocol>('status-lists', {
+  idempotent: ['getStatusList', 'listStatusLists'],
+})

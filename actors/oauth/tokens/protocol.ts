@@ -314,8 +314,6 @@ export type Invalidate = {
   readonly ids: readonly string[] | 'all'
 }
 
-export const tokens = address<TokensProtocol>('tokens', [
-  'authenticate',
-  'introspectToken',
-  'originListed',
-])
+export const tokens = address<TokensProtocol>('tokens', {
+  idempotent: ['authenticate', 'introspectToken', 'originListed'],
+})

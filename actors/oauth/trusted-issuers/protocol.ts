@@ -105,9 +105,6 @@ export type Admitted = {
 }
 export type NotAdmitted = { readonly tag: 'not_admitted'; readonly step: Step }
 
-export const trustedIssuers = address<TrustedIssuersProtocol>('trusted-issuers', [
-  'list',
-  'read',
-  'listTrustedIssuerRules',
-  'evaluateTrustedIssuerToken',
-])
+export const trustedIssuers = address<TrustedIssuersProtocol>('trusted-issuers', {
+  idempotent: ['list', 'read', 'listTrustedIssuerRules', 'evaluateTrustedIssuerToken'],
+})

@@ -71,8 +71,6 @@ export type AuditVerified = {
   readonly unnumbered: number
 }
 
-export const audit = address<AuditProtocol>('audit', [
-  'listAuditEvents',
-  'exportAuditEvents',
-  'verifyAuditEvents',
-])
+export const audit = address<AuditProtocol>('audit', {
+  idempotent: ['listAuditEvents', 'exportAuditEvents', 'verifyAuditEvents'],
+})

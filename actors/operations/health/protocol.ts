@@ -75,10 +75,12 @@ export function doctorKey(ticket: string): string {
   return `doctor:${ticket}`
 }
 
-export const health = address<HealthProtocol>('health', [
-  'healthLive',
-  'healthStartup',
-  'healthReady',
-  'listDeploymentPlanes',
-  'listDeploymentActors',
-])
+export const health = address<HealthProtocol>('health', {
+  idempotent: [
+    'healthLive',
+    'healthStartup',
+    'healthReady',
+    'listDeploymentPlanes',
+    'listDeploymentActors',
+  ],
+})

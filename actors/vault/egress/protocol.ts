@@ -125,4 +125,7 @@ export type RelayReport = {
   readonly proxyError: string | null
 }
 
-export const egress = address<EgressProtocol>('egress', ['forget'], ['forget'])
+export const egress = address<EgressProtocol>('egress', {
+  idempotent: ['forget'],
+  passive: ['forget'],
+})

@@ -179,12 +179,9 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const vault = address<VaultProtocol>('vault', [
-  'listVaultCredentials',
-  'getVaultCredential',
-  'listVaultGrants',
-  'listVaultLeases',
-])
+export const vault = address<VaultProtocol>('vault', {
+  idempotent: ['listVaultCredentials', 'getVaultCredential', 'listVaultGrants', 'listVaultLeases'],
+})
 
 /** The stored secret, or the access token of an oauth2 credential. */
 export type ExportKind = 'secret' | 'access_token'

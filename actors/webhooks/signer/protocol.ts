@@ -59,7 +59,6 @@ export type VerifyDelivery = SecretOwner & {
   readonly nowSecs: number
 }
 
-export const webhookSigner = address<WebhookSignerProtocol>('webhook-signer', [
-  'signDelivery',
-  'verifyDelivery',
-])
+export const webhookSigner = address<WebhookSignerProtocol>('webhook-signer', {
+  idempotent: ['signDelivery', 'verifyDelivery'],
+})

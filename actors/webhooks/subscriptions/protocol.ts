@@ -158,8 +158,6 @@ export type IdempotencyRefused =
   | { readonly tag: 'idempotency_mismatch' }
   | { readonly tag: 'idempotency_in_progress' }
 
-export const webhooks = address<WebhooksProtocol>('webhooks', [
-  'listWebhooks',
-  'getWebhook',
-  'listWebhookDeliveries',
-])
+export const webhooks = address<WebhooksProtocol>('webhooks', {
+  idempotent: ['listWebhooks', 'getWebhook', 'listWebhookDeliveries'],
+})

@@ -205,7 +205,7 @@ class ThreadHost implements SpawnedThread {
     }
     for (const { address } of this.#options.definitions) {
       this.#placements.get(address.name)!.endpoint.onEarlyMessage = (kind) => {
-        if (address.passive?.includes(kind) === true) return false
+        if (address.passive.includes(kind)) return false
         use()
         return true
       }

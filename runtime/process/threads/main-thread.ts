@@ -14,7 +14,9 @@ export type MainThreadProtocol = {
   mails: Ask<null, { readonly tag: 'mails'; readonly mails: readonly CaughtMessage[] }>
 }
 
-export const mainThread = address<MainThreadProtocol>('main-thread', ['metrics', 'mails'])
+export const mainThread = address<MainThreadProtocol>('main-thread', {
+  idempotent: ['metrics', 'mails'],
+})
 
 type MainThreadNeeds = {
   readonly metrics: Metrics

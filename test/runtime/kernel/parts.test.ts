@@ -177,7 +177,7 @@ test('a reopened loop keeps its state: a restart does not excuse failures', (t) 
 })
 
 type TickerProtocol = { tick: Ask<null, { tag: 'ticked' }> }
-const ticker = address<TickerProtocol>('ticker', [])
+const ticker = address<TickerProtocol>('ticker')
 
 test('a failing loop makes its actor not ready, with its name, and is in the metrics', async (t) => {
   const clock = heldClock(START)

@@ -40,7 +40,10 @@ export type ProbeProtocol = {
 /** A file whose length counts events across the death of threads. */
 export type SharedCounter = { path: string }
 
-export const probe = address<ProbeProtocol>('probe', ['exitOnce', 'echo'], ['wait'])
+export const probe = address<ProbeProtocol>('probe', {
+  idempotent: ['exitOnce', 'echo'],
+  passive: ['wait'],
+})
 
 export type BackProtocol = {
   answer: Ask<{ value: string }, { tag: 'answered'; answer: string; requestId: string | undefined }>

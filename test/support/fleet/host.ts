@@ -6,6 +6,7 @@ import { createLogger } from '../../../runtime/kernel/log.js'
 import { beginYoung } from '../../../runtime/kernel/v8-flags.js'
 import { type Service, startService } from '../../../runtime/process/startup.js'
 import { watchContract } from '../contract.js'
+import { watchIdempotent } from '../idempotent.js'
 import { CONTRACT_FAULT } from './process.js'
 
 export type HostRequest =
@@ -41,7 +42,11 @@ async function start({
   const file = openSync(logPath, 'a')
   log = file
   const write = (line: string) => void writeSync(file, line)
-  if (isWatched) watchContract((fault) => write(`${CONTRACT_FAULT}${fault}\n`))
+  if (isWatched) {
+    const report = (fault: string) => write(`${CONTRACT_FAULT}${fault}\n`)
+    watchContract(report)
+    watchIdempotent(report)
+  }
   stopping = new AbortController()
   running = startService({
     environment,

@@ -5,6 +5,7 @@ import { everywhere, type Found } from './canaries.js'
 import { freshDatabase } from '../storage/database.js'
 import { type Certificate, makeCertificate } from './certificates.js'
 import { watchContract } from '../contract.js'
+import { watchIdempotent } from '../idempotent.js'
 import { hostileEngine, IS_HOSTILE } from '../storage/hostile-engine.js'
 import { rememberLine } from './exchanges.js'
 import { countStart } from './started.js'
@@ -20,6 +21,7 @@ import { trust } from './trust.js'
 export async function ownService(options: TestServiceOptions = {}): Promise<TestService> {
   const { transport = DEFAULT_TRANSPORT, host = 'localhost', peerOf } = options
   watchContract()
+  watchIdempotent()
   const db = peerOf?.db ?? (await freshDatabase())
   const engine =
     peerOf?.engine ?? (IS_HOSTILE ? await hostileEngine(db, 'table', await freePort()) : undefined)

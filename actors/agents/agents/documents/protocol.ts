@@ -34,4 +34,6 @@ export type ProfileInvalid = {
   readonly detail: string
 }
 
-export const agentDocuments = address<AgentDocumentsProtocol>('agent-documents', ['document'])
+export const agentDocuments = address<AgentDocumentsProtocol>('agent-documents', {
+  idempotent: ['document'],
+})

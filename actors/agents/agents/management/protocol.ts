@@ -113,7 +113,6 @@ export type MayNotManage =
   | { readonly tag: 'bound_token' }
   | OwnerAbove
 
-export const agentManagement = address<AgentManagementProtocol>('roster', [
-  'listAgents',
-  'readAgent',
-])
+export const agentManagement = address<AgentManagementProtocol>('roster', {
+  idempotent: ['listAgents', 'readAgent'],
+})

@@ -188,4 +188,6 @@ export type CardEventRefused = {
 /** `commerce.card.provider` is `none`. */
 export type NoCardProvider = { readonly tag: 'no_provider' }
 
-export const checkout = address<CheckoutProtocol>('checkout', ['showPayment', 'getFulfillment'])
+export const checkout = address<CheckoutProtocol>('checkout', {
+  idempotent: ['showPayment', 'getFulfillment'],
+})

@@ -94,12 +94,14 @@ export type CreatePayout = Creation & {
 }
 export type CreateStatement = Creation & { readonly currency: string }
 
-export const payouts = address<PayoutsProtocol>('settlement', [
-  'listSettlements',
-  'listDisputes',
-  'listPayouts',
-  'getPayout',
-  'listBalances',
-  'listStatements',
-  'getStatement',
-])
+export const payouts = address<PayoutsProtocol>('settlement', {
+  idempotent: [
+    'listSettlements',
+    'listDisputes',
+    'listPayouts',
+    'getPayout',
+    'listBalances',
+    'listStatements',
+    'getStatement',
+  ],
+})

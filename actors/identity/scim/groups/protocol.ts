@@ -45,7 +45,6 @@ export type GroupFound = {
   readonly version: string
 }
 
-export const scimGroups = address<ScimGroupsProtocol>('scim-groups', [
-  'readScimGroup',
-  'listScimGroups',
-])
+export const scimGroups = address<ScimGroupsProtocol>('scim-groups', {
+  idempotent: ['readScimGroup', 'listScimGroups'],
+})

@@ -139,7 +139,6 @@ export type FactorSeen = {
   readonly lastUsedAt: Date | null
 }
 
-export const account = address<AccountProtocol>('account', [
-  'showAccount',
-  'showNewAuthenticatorApp',
-])
+export const account = address<AccountProtocol>('account', {
+  idempotent: ['showAccount', 'showNewAuthenticatorApp'],
+})

@@ -184,12 +184,14 @@ export type InvitationShown = {
 export type ChangeShown = { readonly tenant: PageTenant; readonly email: string }
 export type VerificationShown = { readonly tenant: PageTenant; readonly email: string }
 
-export const passwordRecovery = address<PasswordRecoveryProtocol>('credentials', [
-  'showSignUp',
-  'showSignUpLink',
-  'showForgottenPassword',
-  'showPasswordReset',
-  'showInvitation',
-  'showPasswordChange',
-  'showEmailVerification',
-])
+export const passwordRecovery = address<PasswordRecoveryProtocol>('credentials', {
+  idempotent: [
+    'showSignUp',
+    'showSignUpLink',
+    'showForgottenPassword',
+    'showPasswordReset',
+    'showInvitation',
+    'showPasswordChange',
+    'showEmailVerification',
+  ],
+})

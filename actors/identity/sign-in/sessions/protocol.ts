@@ -158,7 +158,6 @@ export type SessionSeen = {
   readonly address: string
 }
 
-export const browserSessions = address<BrowserSessionsProtocol>('browser-sessions', [
-  'read',
-  'list',
-])
+export const browserSessions = address<BrowserSessionsProtocol>('browser-sessions', {
+  idempotent: ['read', 'list'],
+})

@@ -391,17 +391,19 @@ export type RoleTooLow = { readonly tag: 'role_too_low'; readonly role: Organiza
 export type SlugRefused =
   | { readonly tag: 'slug_taken' }
   | { readonly tag: 'slug_invalid'; readonly detail: string }
-export const organizations = address<OrganizationsProtocol>('organizations', [
-  'listOrganizations',
-  'listTenants',
-  'readOrganization',
-  'readTenant',
-  'listDeploymentOrganizations',
-  'listDeploymentTenants',
-  'findAccounts',
-  'readAccount',
-  'listOrganizationMembers',
-  'listOrganizationEvents',
-  'readOrganizationPolicy',
-  'listTenantTransfers',
-])
+export const organizations = address<OrganizationsProtocol>('organizations', {
+  idempotent: [
+    'listOrganizations',
+    'listTenants',
+    'readOrganization',
+    'readTenant',
+    'listDeploymentOrganizations',
+    'listDeploymentTenants',
+    'findAccounts',
+    'readAccount',
+    'listOrganizationMembers',
+    'listOrganizationEvents',
+    'readOrganizationPolicy',
+    'listTenantTransfers',
+  ],
+})

@@ -103,9 +103,11 @@ export type UsageFound = {
   readonly usage: readonly Usage[]
 }
 export type BillingFound = { readonly tag: 'billing'; readonly billing: BillingRecord }
-export const billingPlans = address<BillingProtocol>('billing-plans', [
-  'listBillingPlans',
-  'readBillingPlan',
-  'readOrganizationBilling',
-  'readOrganizationUsage',
-])
+export const billingPlans = address<BillingProtocol>('billing-plans', {
+  idempotent: [
+    'listBillingPlans',
+    'readBillingPlan',
+    'readOrganizationBilling',
+    'readOrganizationUsage',
+  ],
+})

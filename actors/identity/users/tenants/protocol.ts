@@ -122,8 +122,6 @@ export type NoEnvironment = { tag: 'no_environment' }
 /** PostgreSQL notifies this channel at the commit, with the id of every changed tenant. */
 export const TENANTS_CHANNEL = 'svc_tenants'
 
-export const tenants = address<TenantsProtocol>('tenants', [
-  'resolve',
-  'ensureControlPlane',
-  'readTenantSettings',
-])
+export const tenants = address<TenantsProtocol>('tenants', {
+  idempotent: ['resolve', 'ensureControlPlane', 'readTenantSettings'],
+})

@@ -32,6 +32,6 @@ export type ObservedClientsListed = {
   readonly next: ListCursor | null
 }
 
-export const observedClients = address<ObservedClientsProtocol>('observed-clients', [
-  'listObservedClients',
-])
+export const observedClients = address<ObservedClientsProtocol>('observed-clients', {
+  idempotent: ['listObservedClients'],
+})

@@ -196,7 +196,6 @@ export type ApplicationRefused =
   | AudienceTaken
   | Extract<AudienceRefused, { tag: 'domain_not_verified' }>
 
-export const applications = address<ApplicationsProtocol>('applications', [
-  'listApplications',
-  'getApplication',
-])
+export const applications = address<ApplicationsProtocol>('applications', {
+  idempotent: ['listApplications', 'getApplication'],
+})

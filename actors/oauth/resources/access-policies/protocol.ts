@@ -42,8 +42,6 @@ export type PoliciesEvaluated = {
   }[]
 }
 
-export const accessPolicies = address<AccessPoliciesProtocol>('access-policies', [
-  'list',
-  'read',
-  'evaluateAccessPolicies',
-])
+export const accessPolicies = address<AccessPoliciesProtocol>('access-policies', {
+  idempotent: ['list', 'read', 'evaluateAccessPolicies'],
+})

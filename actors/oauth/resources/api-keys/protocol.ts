@@ -110,4 +110,6 @@ export type ApiKeyRefused =
   | { readonly tag: 'address_refused'; readonly index: number; readonly detail: string }
 export type ApiKeysFull = { readonly tag: 'full'; readonly most: number }
 
-export const apiKeys = address<ApiKeysProtocol>('api-keys', ['listApiKeys', 'readApiKey'])
+export const apiKeys = address<ApiKeysProtocol>('api-keys', {
+  idempotent: ['listApiKeys', 'readApiKey'],
+})

@@ -29,8 +29,6 @@ export type AudienceRefused =
 /** `conflict` too if an application or API resource of the deployment has this audience. */
 export type ResourceRefused = MemberInvalid | AudienceRefused
 
-export const apiResources = address<ApiResourcesProtocol>('api-resources', [
-  'list',
-  'read',
-  'getApiResourceMetadata',
-])
+export const apiResources = address<ApiResourcesProtocol>('api-resources', {
+  idempotent: ['list', 'read', 'getApiResourceMetadata'],
+})

@@ -274,7 +274,6 @@ export type SessionEnded = {
   readonly ownSession: boolean
 }
 
-export const authorization = address<AuthorizationProtocol>('authorization', [
-  'listConsents',
-  'getUserinfo',
-])
+export const authorization = address<AuthorizationProtocol>('authorization', {
+  idempotent: ['listConsents', 'getUserinfo'],
+})

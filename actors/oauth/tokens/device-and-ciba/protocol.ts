@@ -193,7 +193,6 @@ export type InboxAnswered =
   | { readonly tag: 'nothing_to_grant' }
   | { readonly tag: 'interaction'; readonly location: string }
 
-export const backchannel = address<BackchannelProtocol>('backchannel', [
-  'listBackchannelRequests',
-  'showInbox',
-])
+export const backchannel = address<BackchannelProtocol>('backchannel', {
+  idempotent: ['listBackchannelRequests', 'showInbox'],
+})

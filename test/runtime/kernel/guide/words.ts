@@ -10,7 +10,7 @@ export type WordsProtocol = {
   read: Ask<{ book: string; body: ByteStream }, { tag: 'kept'; words: number }>
 }
 // `put` is idempotent: the kernel may send it again when its thread died.
-export const words = address<WordsProtocol>('words', ['put'])
+export const words = address<WordsProtocol>('words', { idempotent: ['put'] })
 
 type Needs = { compute: Compute<typeof compute>; charactersMax: number }
 

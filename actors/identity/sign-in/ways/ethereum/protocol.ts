@@ -64,4 +64,6 @@ export type Signed = {
   readonly signature: string
 }
 
-export const siwe = address<SiweProtocol>('siwe', ['showEthereumSignIn', 'showNewWallet'])
+export const siwe = address<SiweProtocol>('siwe', {
+  idempotent: ['showEthereumSignIn', 'showNewWallet'],
+})

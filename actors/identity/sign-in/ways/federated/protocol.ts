@@ -189,8 +189,6 @@ export type TenantUnusable =
   | { readonly tag: 'unknown_tenant' }
   | { readonly tag: 'conflicting_tenant' }
 
-export const federatedLogin = address<FederatedLoginProtocol>('sso', [
-  'offered',
-  'identities',
-  'checkSso',
-])
+export const federatedLogin = address<FederatedLoginProtocol>('sso', {
+  idempotent: ['offered', 'identities', 'checkSso'],
+})

@@ -39,4 +39,4 @@ export type AddressShown = { readonly tenant: PageTenant; readonly email: string
 /** The account has an address already. */
 export type NotGuest = { readonly tag: 'not_guest' }
 
-export const guests = address<GuestsProtocol>('guests', ['showNewEmail'])
+export const guests = address<GuestsProtocol>('guests', { idempotent: ['showNewEmail'] })

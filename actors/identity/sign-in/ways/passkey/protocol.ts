@@ -97,10 +97,12 @@ export type PasskeyRefused = {
   readonly shown: EnrolmentShown
 }
 
-export const passkeys = address<PasskeysProtocol>('passkeys', [
-  'getPasskeySignInOptions',
-  'getPasskeySecondFactorOptions',
-  'getPasskeyEnrolmentOptions',
-  'showNewPasskey',
-  'getNewPasskeyOptions',
-])
+export const passkeys = address<PasskeysProtocol>('passkeys', {
+  idempotent: [
+    'getPasskeySignInOptions',
+    'getPasskeySecondFactorOptions',
+    'getPasskeyEnrolmentOptions',
+    'showNewPasskey',
+    'getNewPasskeyOptions',
+  ],
+})

@@ -85,8 +85,6 @@ export type OwnPhoneShown = { readonly tenant: PageTenant; readonly typed: strin
 /** `country_refused`: the deployment sends no messages to this country. */
 export type PhoneRefused = { readonly tag: 'invalid_number' | 'country_refused' }
 
-export const phone = address<PhoneProtocol>('phone', [
-  'showPhoneSignIn',
-  'showTextCode',
-  'showOwnPhone',
-])
+export const phone = address<PhoneProtocol>('phone', {
+  idempotent: ['showPhoneSignIn', 'showTextCode', 'showOwnPhone'],
+})
