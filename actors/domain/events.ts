@@ -1,86 +1,35 @@
-/** The event catalogue: all types of events in the outbox. Subscriptions to other types are refused. */
-import type { AuditParty } from './audit.js'
+/** The types of events, what each deployment offers of them, and how an event is made. */
+import type { z } from 'zod'
+import type { Random } from '../../runtime/kernel/random.js'
+import { actorOf, type AuditParty, type Caller, doneBy } from './audit.js'
+import { EVENT_CATALOGUE } from './event-catalogue.js'
 import type { AgentId, KeyFingerprint, TenantId } from './ids.js'
 
-export const EVENT_CATALOGUE = {
-  Authentication: [
-    'auth.login.success',
-    'auth.login.failure',
-    'auth.logout',
-    'auth.token.issued',
-    'auth.token.revoked',
-    'session.logout.undelivered',
-  ],
-  'MFA and risk': ['auth.mfa.challenge', 'auth.mfa.verify', 'auth.adaptive_mfa.triggered'],
-  'Tenant users': [
-    'tenant_user.invited',
-    'tenant_user.activated',
-    'tenant_user.suspended',
-    'tenant_user.removed',
-  ],
-  'API keys': ['api_key.created', 'api_key.rotated', 'api_key.revoked'],
-  Administration: [
-    'admin.user.created',
-    'admin.user.password_reset',
-    'admin.user.factors_reset',
-    'admin.agent.registered',
-    'admin.delegation.revoked',
-  ],
-  Vault: [
-    'vault.credential.created',
-    'vault.grant.revoked',
-    'vault.credential.accessed',
-    'egress.stream.closed',
-  ],
-  Wallet: ['wallet.tx.signed', 'wallet.tx.rejected', 'wallet.budget.exceeded'],
-  Chain: ['chain.ownership.changed', 'chain.reputation.updated', 'chain.metadata.changed'],
-  SSO: ['sso.configured', 'sso.login.success', 'sso.login.failed', 'sso.user.provisioned'],
-  Organizations: [
-    'org.created',
-    'org.billing.changed',
-    'org.suspended',
-    'org.reactivated',
-    'org.tenant.suspended',
-    'org.tenant.reactivated',
-    'org.tenant.transfer_requested',
-    'org.tenant.transfer_closed',
-    'org.tenant.transferred',
-    'org.member.invited',
-    'org.member.added',
-    'org.member.role_changed',
-    'org.member.removed',
-  ],
-  Security: [
-    'security.brute_force.detected',
-    'security.client.metadata_changed',
-    'security.refresh_token.reuse',
-    'security.suspicious_activity',
-  ],
-  'Commerce payment': [
-    'commerce.payment.pending',
-    'commerce.payment.succeeded',
-    'commerce.payment.failed',
-    'commerce.payment.refunded',
-  ],
-  'Commerce settlement': [
-    'commerce.settlement.created',
-    'commerce.settlement.held',
-    'commerce.settlement.released',
-  ],
-  'Commerce dispute': ['commerce.dispute.opened', 'commerce.dispute.closed'],
-  'Commerce payout': [
-    'commerce.payout.submitted',
-    'commerce.payout.paid',
-    'commerce.payout.failed',
-  ],
-  'Commerce statement': ['commerce.statement.created'],
-  Webhooks: ['webhook.test'],
-} as const
+type Catalogue = typeof EVENT_CATALOGUE
+type EventCategory = keyof Catalogue
+export type EventType = { [C in EventCategory]: keyof Catalogue[C] }[EventCategory]
 
-export type EventCategory = keyof typeof EVENT_CATALOGUE
-export type EventType = (typeof EVENT_CATALOGUE)[EventCategory][number]
+type MembersOf<T extends EventType> = {
+  [C in EventCategory]: T extends keyof Catalogue[C] ? Catalogue[C][T] : never
+}[EventCategory]
+type Given<Value> = Value extends readonly (infer Item)[] ? readonly Item[] : Value
+type ValueOf<Member> = Member extends readonly [infer Schema extends z.ZodType, ...unknown[]]
+  ? Given<z.infer<Schema>>
+  : never
+type Optional<Members> = {
+  [Name in keyof Members]: undefined extends ValueOf<Members[Name]> ? Name : never
+}[keyof Members]
+type FieldsOf<Members> = keyof Members extends never
+  ? Record<string, never>
+  : { [Name in Exclude<keyof Members, Optional<Members>>]: ValueOf<Members[Name]> } & {
+      [Name in Optional<Members>]?: ValueOf<Members[Name]>
+    }
+/** The members of an event besides actor, resource and request id, as the catalogue has them. */
+export type EventFields<T extends EventType> = T extends EventType ? FieldsOf<MembersOf<T>> : never
 
-export const EVENT_TYPES: readonly EventType[] = Object.values(EVENT_CATALOGUE).flat()
+export const EVENT_TYPES = Object.values(EVENT_CATALOGUE).flatMap(
+  (types) => Object.keys(types) as EventType[],
+)
 
 /** Optional features with their own events. */
 type EventFeatures = {
@@ -121,7 +70,7 @@ export function offeredEventTypes(features: EventFeatures): readonly EventType[]
 /** An event for the outbox. */
 export type NewEvent = {
   readonly id: string
-  readonly tenantId: TenantId
+  readonly tenantId: string
   readonly type: EventType
   readonly occurredAt: Date
   readonly data: Record<string, unknown>
@@ -143,12 +92,41 @@ export type EventSubject = {
   readonly requestId: string | undefined
 }
 
-/** The `data` of an event: actor, resource, request id, and public fields of the resource. */
-export function eventData(
+/**
+ * Type and data of an event: actor, resource, request id, and the fields that the catalogue has for the type. Other fields do
+ * not compile.
+ */
+export function catalogued<T extends EventType>(
+  type: T,
   { actor, resource, requestId }: EventSubject,
-  fields: Readonly<Record<string, unknown>>,
-): Record<string, unknown> {
-  return { actor, resource, request_id: requestId ?? null, ...fields }
+  fields: EventFields<T>,
+): { readonly type: T; readonly data: Record<string, unknown> } {
+  return { type, data: { actor, resource, request_id: requestId ?? null, ...fields } }
+}
+
+/** Who did something in a request, and when. */
+export type EventContext = {
+  readonly caller: Caller
+  readonly random: Random
+  readonly now: Date
+  readonly requestId: string | undefined
+}
+
+/** An event about what a caller did. @param tenantId default: the tenant of the caller. */
+export function eventBy<T extends EventType>(
+  type: T,
+  resource: EventSubject['resource'],
+  { caller, random, now, requestId }: EventContext,
+  fields: EventFields<T>,
+  tenantId: string = caller.principal.tenantId,
+) {
+  return {
+    id: random.uuid(),
+    tenantId,
+    occurredAt: now,
+    ...catalogued(type, { actor: actorOf(caller), resource, requestId }, fields),
+    audit: doneBy(caller),
+  }
 }
 
 /** admin.agent.registered, with the agent as actor. `id` is the id of the event. */
@@ -168,9 +146,9 @@ export function agentRegistered(
   return {
     id,
     tenantId: agent.tenantId,
-    type: 'admin.agent.registered',
     occurredAt: agent.createdAt,
-    data: eventData(
+    ...catalogued(
+      'admin.agent.registered',
       { actor: itself, resource: itself, requestId },
       { name: agent.name, did: agent.did, key_id: agent.fingerprint },
     ),

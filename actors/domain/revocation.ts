@@ -5,7 +5,7 @@
  */
 import type { Random } from '../../runtime/kernel/random.js'
 import { actorOf, byPerson, type Caller, doneBy } from './audit.js'
-import { eventData, type NewEvent } from './events.js'
+import { catalogued, type NewEvent } from './events.js'
 import type { TenantId } from './ids.js'
 
 /** A delegation after its revocation. */
@@ -55,9 +55,9 @@ export function delegationsRevoked(
     return {
       id: random.uuid(),
       tenantId: delegation.tenantId,
-      type: 'admin.delegation.revoked',
       occurredAt: delegation.revokedAt,
-      data: eventData(
+      ...catalogued(
+        'admin.delegation.revoked',
         { actor, resource: { type: 'delegation', id: delegation.id }, requestId },
         {
           delegation_id: delegation.id,

@@ -9,15 +9,19 @@ import type { OrganizationRow } from '../../storage/identity/organizations.js'
 import { appendEvents } from '../../storage/platform/outbox.js'
 import type { Transaction } from '../../storage/platform/sql.js'
 import { actorOf, type Caller, doneBy } from '../domain/audit.js'
-import { type EventSubject, type EventType, eventData, type NewEvent } from '../domain/events.js'
+import {
+  catalogued,
+  type EventFields,
+  type EventSubject,
+  type EventType,
+  type NewEvent,
+} from '../domain/events.js'
 
 /** At most this many environments get an event; the oldest ones first. */
 export const NOTIFIED_TENANTS_MAX = 100_000
 
 /** The actor in events caused by an operator of the deployment. */
 export const DEPLOYMENT = { type: 'deployment', id: 'operator' } as const
-
-type Fields = Readonly<Record<string, unknown>>
 
 /** Who caused the event. */
 type Doer = {
@@ -29,12 +33,12 @@ type Doer = {
   readonly audit?: NewEvent['audit']
 }
 
-type OrganizationEvent = {
-  readonly type: EventType
+type OrganizationEvent<T extends EventType> = {
+  readonly type: T
   readonly organizationId: string
-  readonly fields: Fields
+  readonly fields: EventFields<T>
   /** In the copies that name the doer, these members override the same ones of `fields`. */
-  readonly namedFields?: Fields
+  readonly namedFields?: Partial<EventFields<T>>
   /** Null: an operator of the deployment, whom the tenants must not learn. */
   readonly by: Doer | null
   readonly now: Date
@@ -54,10 +58,10 @@ export function personOf(tenantId: string, sub: string): Doer {
 }
 
 /** Appends the event. If the organization has no environment, the doer's tenant gets the copy. */
-export async function appendOrganizationEvent(
+export async function appendOrganizationEvent<T extends EventType>(
   tx: Transaction,
   random: Random,
-  { type, organizationId, fields, namedFields, by, now, requestId }: OrganizationEvent,
+  { type, organizationId, fields, namedFields, by, now, requestId }: OrganizationEvent<T>,
 ): Promise<void> {
   const id = random.uuid()
   const resource = { type: 'organization', id: organizationId }
@@ -65,7 +69,7 @@ export async function appendOrganizationEvent(
   const copyFor = (tenantId: string | null) => {
     const isNamed = by !== null && (by.isNamedEverywhere || tenantId === by.tenantId)
     const about = { actor: isNamed ? by.actor : unnamed, resource, requestId }
-    const data = eventData(about, isNamed ? { ...fields, ...namedFields } : fields)
+    const { data } = catalogued(type, about, isNamed ? { ...fields, ...namedFields } : fields)
     return { data, ...(isNamed && by.audit !== undefined ? { audit: by.audit } : {}) }
   }
   const found = await tenantIdsOf(tx, organizationId, NOTIFIED_TENANTS_MAX)
@@ -94,11 +98,8 @@ export async function beginFeed(
   }
   const resource = { type: 'organization', id: organizationId }
   const about = { actor: resource, resource, requestId: undefined }
-  const event = creation ?? {
-    id: random.uuid(),
-    data: eventData(about, { name, slug }),
-    occurredAt: createdAt,
-  }
+  const { data: begun } = catalogued(type, about, { name, slug })
+  const event = creation ?? { id: random.uuid(), data: begun, occurredAt: createdAt }
   const { id, data, occurredAt } = event
   if (creation === undefined)
     recordOrganizationEvent(tx, { id, organizationId, type, data, occurredAt })

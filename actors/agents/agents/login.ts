@@ -20,7 +20,7 @@ import {
 } from '../../../storage/agents/agent-challenges.js'
 import { type AgentLogin, touchAgents } from '../../../storage/agents/agents.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { eventData, type NewEvent } from '../../domain/events.js'
+import { catalogued, type NewEvent } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { agentScopes, narrowScopes, parseScope } from '../../domain/scopes.js'
 import { challengePayload } from '../../domain/signed-strings.js'
@@ -213,9 +213,12 @@ async function refuse(
   const event: NewEvent = {
     id: tools.random.uuid(),
     tenantId,
-    type: 'auth.login.failure',
     occurredAt: tools.clock.now(),
-    data: eventData(about, { method: 'agent_key', key_id: fingerprint, reason }),
+    ...catalogued('auth.login.failure', about, {
+      method: 'agent_key',
+      key_id: fingerprint,
+      reason,
+    }),
   }
   await spend(tools, open, [event])
   return INVALID_GRANT

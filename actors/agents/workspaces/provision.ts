@@ -19,7 +19,7 @@ import { type Redemption, redeemPowChallenge } from '../../../storage/agents/pow
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import { insertTenant, type TenantRow } from '../../../storage/identity/tenants.js'
-import { agentRegistered, eventData, type NewEvent } from '../../domain/events.js'
+import { agentRegistered, catalogued, type NewEvent } from '../../domain/events.js'
 import { DEVICE_CODE, TOKEN_EXCHANGE } from '../../domain/oauth/grant-types.js'
 import { WORKSPACE_APPLICATION_SCOPES } from '../../domain/scopes.js'
 import { slugCandidates } from '../../domain/tenants/slugs.js'
@@ -225,7 +225,7 @@ function fixtureCreated(
 ): NewEvent {
   const actor = { type: 'agent', id: agent.id }
   const about = { actor, resource: { type: 'tenant_user', id }, requestId }
-  const data = eventData(about, { email, status: 'active', fixture: true })
-  const event = { id: random.uuid(), tenantId: tenant.id, occurredAt: now, data }
-  return { ...event, type: 'admin.user.created' }
+  const fields = { email, status: 'active', fixture: true }
+  const event = catalogued('admin.user.created', about, fields)
+  return { id: random.uuid(), tenantId: tenant.id, occurredAt: now, ...event }
 }

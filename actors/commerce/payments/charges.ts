@@ -14,6 +14,7 @@ import { postEntry } from '../../../storage/commerce/ledger.js'
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import { insertSettlement } from '../../../storage/commerce/settlements.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import type { EventFields } from '../../domain/events.js'
 import { type ChargeDeps, paymentEvent, settlementEvent } from './events.js'
 
 /** A transition, with the events to emit. */
@@ -30,7 +31,7 @@ export async function openCharge(
   deps: ChargeDeps,
   charge: NewCharge,
   requestId?: string,
-  more: Readonly<Record<string, unknown>> = {},
+  more: Partial<EventFields<'commerce.payment.pending'>> = {},
 ): Promise<Transition<ChargeRow> | undefined> {
   const row = await insertCharge(tx, charge)
   if (row === undefined) return undefined

@@ -9,18 +9,14 @@ import type { DisputeRow } from '../../../storage/commerce/disputes.js'
 import type { SettlementRow } from '../../../storage/commerce/settlements.js'
 import type { MerchantStatementRow } from '../../../storage/commerce/merchant-statements.js'
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
-import { eventData } from '../../domain/events.js'
+import { catalogued, type EventFields, type EventType } from '../../domain/events.js'
 
 export type ChargeDeps = { readonly clock: Clock; readonly random: Random }
 
 /** The actor of events that time or a payment provider causes. */
 const SYSTEM = { type: 'service', id: 'commerce' } as const
 
-type PaymentType =
-  | 'commerce.payment.pending'
-  | 'commerce.payment.succeeded'
-  | 'commerce.payment.failed'
-  | 'commerce.payment.refunded'
+type TypeOf<Kind extends string> = Extract<EventType, `commerce.${Kind}.${string}`>
 
 /** Members that a refund adds to the event of its charge. */
 export function refundFields({
@@ -36,15 +32,15 @@ export function refundFields({
 }
 
 /** Payment events have no actor. Merchants correlate them by `metadata`. */
-export function paymentEvent(
-  type: PaymentType,
+export function paymentEvent<T extends TypeOf<'payment'>>(
+  type: T,
   charge: ChargeRow,
   deps: ChargeDeps,
   requestId?: string,
   caller?: Caller,
-  more: Readonly<Record<string, unknown>> = {},
+  more: Partial<EventFields<T>> = {},
 ): NewEvent {
-  const data = {
+  const data: EventFields<TypeOf<'payment'>> = {
     charge_id: charge.id,
     amount_minor: charge.amountMinor,
     currency: charge.currency,
@@ -66,13 +62,10 @@ export function paymentEvent(
     resource: { type: 'charge', id: charge.id },
     requestId: requestId ?? null,
   }
-  return { ...stamped(type, charge.tenantId, deps), data, audit }
+  return { ...stamped(charge.tenantId, deps), type, data, audit }
 }
 
-export const settlementEvent = eventComposer<
-  'commerce.settlement.created' | 'commerce.settlement.held' | 'commerce.settlement.released',
-  SettlementRow
->('settlement', (row) => ({
+export const settlementEvent = eventComposer('settlement', (row: SettlementRow) => ({
   charge_id: row.chargeId,
   rail: row.rail,
   amount_minor: row.amountMinor,
@@ -81,10 +74,7 @@ export const settlementEvent = eventComposer<
   ...known('hold_reason', row.holdReason),
 }))
 
-export const disputeEvent = eventComposer<
-  'commerce.dispute.opened' | 'commerce.dispute.closed',
-  DisputeRow
->('dispute', (row) => ({
+export const disputeEvent = eventComposer('dispute', (row: DisputeRow) => ({
   charge_id: row.chargeId,
   amount_minor: row.amountMinor,
   currency: row.currency,
@@ -93,10 +83,7 @@ export const disputeEvent = eventComposer<
   ...known('outcome', row.outcome),
 }))
 
-export const payoutEvent = eventComposer<
-  'commerce.payout.submitted' | 'commerce.payout.paid' | 'commerce.payout.failed',
-  PayoutRow
->('payout', (row) => ({
+export const payoutEvent = eventComposer('payout', (row: PayoutRow) => ({
   rail: row.rail,
   amount_minor: row.amountMinor,
   currency: row.currency,
@@ -104,44 +91,41 @@ export const payoutEvent = eventComposer<
   ...known('failure_code', row.failureCode),
 }))
 
-export const statementEvent = eventComposer<'commerce.statement.created', MerchantStatementRow>(
-  'statement',
-  (row) => ({
-    currency: row.currency,
-    opening_balance_minor: row.openingBalanceMinor,
-    closing_balance_minor: row.closingBalanceMinor,
-    totals: row.totals,
-    period_start: row.periodStart.toISOString(),
-    period_end: row.periodEnd.toISOString(),
-  }),
-)
+export const statementEvent = eventComposer('statement', (row: MerchantStatementRow) => ({
+  currency: row.currency,
+  opening_balance_minor: row.openingBalanceMinor,
+  closing_balance_minor: row.closingBalanceMinor,
+  totals: row.totals,
+  period_start: row.periodStart.toISOString(),
+  period_end: row.periodEnd.toISOString(),
+}))
 
 /** Builds an event composer for one resource type: actor, resource, public fields. */
 function eventComposer<
-  Type extends string,
+  Kind extends string,
   Row extends { readonly id: string; readonly tenantId: string },
->(resourceType: string, fieldsOf: (row: Row) => Readonly<Record<string, unknown>>) {
+>(kind: Kind, fieldsOf: (row: Row) => EventFields<TypeOf<Kind>>) {
   return (
-    type: Type,
+    type: TypeOf<Kind>,
     row: Row,
     deps: ChargeDeps,
     requestId?: string,
     caller?: Caller,
   ): NewEvent => {
     const actor = caller === undefined ? SYSTEM : actorOf(caller)
-    const resource = { type: resourceType, id: row.id }
+    const resource = { type: kind, id: row.id }
     return {
-      ...stamped(type, row.tenantId, deps),
-      data: eventData({ actor, resource, requestId }, fieldsOf(row)),
+      ...stamped(row.tenantId, deps),
+      ...catalogued(type, { actor, resource, requestId }, fieldsOf(row)),
       ...(caller === undefined ? {} : { audit: doneBy(caller) }),
     }
   }
 }
 
-function stamped(type: string, tenantId: string, { clock, random }: ChargeDeps) {
-  return { id: random.uuid(), tenantId, type, occurredAt: clock.now() }
+function stamped(tenantId: string, { clock, random }: ChargeDeps) {
+  return { id: random.uuid(), tenantId, occurredAt: clock.now() }
 }
 
-function known(name: string, value: string | null): Record<string, string> {
-  return value === null ? {} : { [name]: value }
+function known<Name extends string>(name: Name, value: string | null) {
+  return (value === null ? {} : { [name]: value }) as { readonly [N in Name]?: string }
 }

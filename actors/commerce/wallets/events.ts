@@ -1,20 +1,18 @@
 /** Events of wallets for webhooks. Each is also in the audit chain. */
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { WalletRow } from '../../../storage/commerce/wallets.js'
 import type { WalletSignatureRow } from '../../../storage/commerce/wallet-signatures.js'
-import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
-import { eventData, type EventType, type NewEvent } from '../../domain/events.js'
+import {
+  eventBy,
+  type EventContext,
+  type EventFields,
+  type EventType,
+  type NewEvent,
+} from '../../domain/events.js'
 import type { Intent, Refusal } from './policy.js'
-
-type EventContext = {
-  readonly caller: Caller
-  readonly random: Random
-  readonly now: Date
-  readonly requestId: string | undefined
-}
 
 export function signed(row: WalletSignatureRow, address: string, context: EventContext): NewEvent {
   return walletEvent('wallet.tx.signed', row.walletId, context, {
+    agent_id: context.caller.principal.subject,
     signature_id: row.id,
     address,
     kind: row.kind,
@@ -53,7 +51,9 @@ export function rejected(
           amount: String(intent.amount),
         }
   const id = wallet?.id ?? null
+  const agentId = context.caller.principal.subject
   const event = walletEvent('wallet.tx.rejected', id, context, {
+    agent_id: agentId,
     reason: refusal.reason,
     ...(wallet === undefined ? {} : { address: wallet.address }),
     ...asked,
@@ -63,6 +63,7 @@ export function rejected(
   return [
     event,
     walletEvent('wallet.budget.exceeded', id, context, {
+      agent_id: agentId,
       network: intent.network,
       asset: spend.asset,
       amount: spend.amount,
@@ -75,24 +76,14 @@ export function rejected(
 }
 
 /** @param walletId null: the event is about the agent, which has no wallet. */
-function walletEvent(
-  type: EventType,
+function walletEvent<T extends EventType>(
+  type: T,
   walletId: string | null,
-  { caller, random, now, requestId }: EventContext,
-  fields: Readonly<Record<string, unknown>>,
+  context: EventContext,
+  fields: EventFields<T>,
 ): NewEvent {
-  const { tenantId, subject } = caller.principal
+  const { subject } = context.caller.principal
   const resource =
     walletId === null ? { type: 'agent', id: subject } : { type: 'wallet', id: walletId }
-  return {
-    id: random.uuid(),
-    tenantId,
-    type,
-    occurredAt: now,
-    data: eventData(
-      { actor: actorOf(caller), resource, requestId },
-      { agent_id: subject, ...fields },
-    ),
-    audit: doneBy(caller),
-  }
+  return eventBy(type, resource, context, fields)
 }

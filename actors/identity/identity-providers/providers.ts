@@ -13,8 +13,8 @@ import {
   providerSecretContext,
   type IdentityProviderRow,
 } from '../../../storage/identity/identity-providers.js'
-import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
-import { eventData } from '../../domain/events.js'
+import type { Caller } from '../../domain/audit.js'
+import { eventBy } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { changedName, refusedName } from '../../domain/shown-names.js'
 import { listOf } from '../../platform/paging.js'
@@ -150,17 +150,10 @@ function appendConfigured(
   change: 'created' | 'changed' | 'deleted',
   { requestId }: MessageContext,
 ): void {
-  const about = { actor: actorOf(caller), resource: { type: 'sso_provider', id }, requestId }
-  appendEvents(tx, [
-    {
-      id: random.uuid(),
-      tenantId: caller.principal.tenantId,
-      type: 'sso.configured',
-      occurredAt: clock.now(),
-      data: eventData(about, { change, name, issuer, active }),
-      audit: doneBy(caller),
-    },
-  ])
+  const resource = { type: 'sso_provider', id }
+  const eventContext = { caller, random, now: clock.now(), requestId }
+  const fields = { change, name, issuer, active }
+  appendEvents(tx, [eventBy('sso.configured', resource, eventContext, fields)])
 }
 
 /** Returns null when the configuration is valid. */

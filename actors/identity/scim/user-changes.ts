@@ -20,7 +20,7 @@ import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import type { EventType, NewEvent } from '../../domain/events.js'
+import type { EventFields, EventType, NewEvent } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { endUser, userEvent } from '../../platform/people/ending.js'
@@ -101,11 +101,11 @@ export async function lockedUser(
   return row
 }
 
-export const eventOf = (
+export const eventOf = <T extends EventType>(
   { needs, caller, now, context }: Omit<Change, 'tx'>,
   id: string,
-  type: EventType,
-  fields: Readonly<Record<string, unknown>>,
+  type: T,
+  fields: EventFields<T>,
 ): NewEvent => {
   const user = { tenantId: caller.principal.tenantId, id }
   return userEvent(needs.random, caller, user, type, fields, now, context.requestId)

@@ -8,7 +8,7 @@ import {
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { type EventType, eventData } from '../../domain/events.js'
+import { catalogued, type EventFields, type EventType } from '../../domain/events.js'
 import { appendOrganizationEvent, personOf } from '../../platform/organization-events.js'
 
 const SUBJECT_BYTES = 24
@@ -54,7 +54,7 @@ export async function becomeTenantUser(
 }
 
 /** An event about a new user, who caused it. */
-export function newUserEvent(
+export function newUserEvent<T extends EventType>(
   random: Random,
   {
     tenantId,
@@ -62,13 +62,13 @@ export function newUserEvent(
     sub,
     requestId,
   }: UserNames & { readonly tenantId: string; readonly requestId: string | undefined },
-  type: EventType,
-  fields: Readonly<Record<string, unknown>>,
+  type: T,
+  fields: EventFields<T>,
   now: Date,
 ): NewEvent {
   const about = { actor: { type: 'human', id: sub }, resource: { type: 'tenant_user', id } }
-  const data = eventData({ ...about, requestId }, fields)
-  return { id: random.uuid(), tenantId, type, occurredAt: now, data }
+  const event = catalogued(type, { ...about, requestId }, fields)
+  return { id: random.uuid(), tenantId, occurredAt: now, ...event }
 }
 
 export type Joining = {

@@ -21,7 +21,7 @@ import {
   updateTenantUser as updateRow,
 } from '../../../storage/identity/tenant-users.js'
 import type { Caller } from '../../domain/audit.js'
-import type { EventType } from '../../domain/events.js'
+import type { EventFields, EventType } from '../../domain/events.js'
 import { isStrong } from '../../domain/people/password-rules.js'
 import { listed, page } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
@@ -50,12 +50,12 @@ async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
   return { tag: 'found' as const, user: recordOf(user) }
 }
 
-const event = (
+const event = <T extends EventType>(
   { random, clock }: UsersNeeds,
   caller: Caller,
   user: { readonly tenantId: string; readonly id: string },
-  type: EventType,
-  fields: Readonly<Record<string, unknown>>,
+  type: T,
+  fields: EventFields<T>,
   { requestId }: MessageContext,
 ) => userEvent(random, caller, user, type, fields, clock.now(), requestId)
 

@@ -21,7 +21,7 @@ import {
 import type { OpenDatabase } from '../../../storage/platform/database.js'
 import { LOGOUTS_CHANNEL } from '../../../storage/platform/ends/table.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
-import { eventData } from '../../domain/events.js'
+import { catalogued } from '../../domain/events.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { counter, histogram } from '../../platform/metrics.js'
 import { type SigningKeysProtocol, signingKeys } from '../signing-keys/protocol.js'
@@ -204,9 +204,8 @@ class Deliveries {
     return {
       id: random.uuid(),
       tenantId,
-      type: 'session.logout.undelivered' as const,
       occurredAt: clock.now(),
-      data: eventData(about, {
+      ...catalogued('session.logout.undelivered', about, {
         client_id: clientId,
         sub: subject,
         attempts,

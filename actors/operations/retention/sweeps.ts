@@ -44,7 +44,7 @@ import { removeExpiredSignInFlows } from '../../../storage/identity/sign-in-flow
 import { removeExpiredUpstreamSignIns } from '../../../storage/identity/upstream-sign-ins.js'
 import { removeExpiredSessions } from '../../../storage/oauth/token-sessions.js'
 import { WINDOW_SECS_MAX } from '../../commerce/wallets/protocol.js'
-import { eventData } from '../../domain/events.js'
+import { catalogued } from '../../domain/events.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sweepSpends } from '../../../storage/commerce/wallet-signatures.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
@@ -229,9 +229,9 @@ async function sweepGuests(
   const events = ended.map(({ tenantId, tenantUserId }) => ({
     id: random.uuid(),
     tenantId,
-    type: 'tenant_user.removed' as const,
     occurredAt: now,
-    data: eventData(
+    ...catalogued(
+      'tenant_user.removed',
       {
         actor: { type: 'service', id: 'retention' },
         resource: { type: 'tenant_user', id: tenantUserId },

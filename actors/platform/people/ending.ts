@@ -4,8 +4,8 @@ import type { Random } from '../../../runtime/kernel/random.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
 import { endHumanSessions } from '../../../storage/identity/tenant-users.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
-import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
+import type { Caller } from '../../domain/audit.js'
+import { eventBy, type EventFields, type EventType, type NewEvent } from '../../domain/events.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 
@@ -38,22 +38,15 @@ export async function endUser(
 }
 
 /** An event of the catalogue about a user. */
-export function userEvent(
+export function userEvent<T extends EventType>(
   random: Random,
   caller: Caller,
   user: { readonly tenantId: string; readonly id: string },
-  type: EventType,
-  fields: Readonly<Record<string, unknown>>,
+  type: T,
+  fields: EventFields<T>,
   now: Date,
   requestId: string | undefined,
 ): NewEvent {
   const resource = { type: 'tenant_user', id: user.id }
-  return {
-    id: random.uuid(),
-    tenantId: user.tenantId,
-    type,
-    occurredAt: now,
-    audit: doneBy(caller),
-    data: eventData({ actor: actorOf(caller), resource, requestId }, fields),
-  }
+  return eventBy(type, resource, { caller, random, now, requestId }, fields, user.tenantId)
 }

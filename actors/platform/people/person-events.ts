@@ -2,16 +2,21 @@
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { NewAuditEvent } from '../../../storage/operations/audit.js'
 import { type AuditOnlyType, byPerson } from '../../domain/audit.js'
-import { type EventType, eventData, type NewEvent } from '../../domain/events.js'
+import { catalogued, type EventFields, type EventType, type NewEvent } from '../../domain/events.js'
 
-export type PersonEvent = {
+/** What a person did: a type of the catalogue with its fields. */
+export type PersonDeed<T extends EventType = EventType> = T extends EventType
+  ? { readonly type: T } & (object extends EventFields<T>
+      ? { readonly fields?: EventFields<T> }
+      : { readonly fields: EventFields<T> })
+  : never
+
+export type PersonEvent = PersonDeed & {
   readonly tenantId: string
-  readonly type: EventType
   /** Null: the user is unknown. */
   readonly sub: string | null
   readonly sessionId: string | null
   readonly requestId: string | undefined
-  readonly fields?: Readonly<Record<string, unknown>> | undefined
 }
 
 export function personEvent(random: Random, event: PersonEvent, now: Date): NewEvent {
@@ -22,9 +27,8 @@ export function personEvent(random: Random, event: PersonEvent, now: Date): NewE
   return {
     id: random.uuid(),
     tenantId,
-    type,
     occurredAt: now,
-    data: eventData({ actor, resource, requestId }, fields),
+    ...catalogued(type, { actor, resource, requestId }, fields),
   }
 }
 

@@ -17,9 +17,8 @@ import {
   touchVaultCredentials,
 } from '../../../storage/vault/vault-credentials.js'
 import { findAgentGrants, type VaultGrantRow } from '../../../storage/vault/vault-grants.js'
-import { actorOf, doneBy } from '../../domain/audit.js'
 import { recordAudit } from '../../platform/record-audit.js'
-import { eventData } from '../../domain/events.js'
+import { eventBy } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { Principal } from '../../domain/principal.js'
@@ -192,23 +191,15 @@ function accessEvent(
   { requestId }: MessageContext,
 ) {
   const resource = { type: 'vault_credential', id: credentialId }
-  return {
-    id: random.uuid(),
-    tenantId: caller.principal.tenantId,
-    type: 'vault.credential.accessed',
-    occurredAt: clock.now(),
-    data: eventData(
-      { actor: actorOf(caller), resource, requestId },
-      {
-        access: 'ssh_sign',
-        serial,
-        principals,
-        target_host: targetHost,
-        valid_before: validBefore.toISOString(),
-      },
-    ),
-    audit: { grantId: grant?.id ?? null, ...doneBy(caller) },
-  }
+  const eventContext = { caller, random, now: clock.now(), requestId }
+  const event = eventBy('vault.credential.accessed', resource, eventContext, {
+    access: 'ssh_sign',
+    serial,
+    principals,
+    target_host: targetHost,
+    valid_before: validBefore.toISOString(),
+  })
+  return { ...event, audit: { grantId: grant?.id ?? null, ...event.audit } }
 }
 
 type Authority = { readonly row: SecretCredentialRow; readonly grant: VaultGrantRow | null }

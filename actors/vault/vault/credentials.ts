@@ -17,7 +17,8 @@ import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { Principal } from '../../domain/principal.js'
 import type { VaultNeeds, VaultHandler } from './needs.js'
-import { credentialCreated, credentialResource, auditEntry, secretAccessed } from './events.js'
+import { eventBy } from '../../domain/events.js'
+import { auditEntry, credentialResource } from './events.js'
 import type {
   CredentialCreated,
   CredentialFound,
@@ -99,7 +100,20 @@ export const createVaultCredential: VaultHandler<'createVaultCredential'> = asyn
       )
       if (row === undefined) return { tag: 'full', most }
       const eventContext = { caller, random, now, requestId: context.requestId }
-      appendEvents(tx, [credentialCreated(row, eventContext)])
+      const created = eventBy(
+        'vault.credential.created',
+        credentialResource(row.id),
+        eventContext,
+        {
+          provider: row.provider,
+          credential_type: row.credentialType,
+          label: row.label,
+          auth_scheme: row.authScheme,
+          allowed_hosts: row.allowedHosts,
+          non_exportable: row.nonExportable,
+        },
+      )
+      appendEvents(tx, [created])
       return { tag: 'created', credential: credentialOf(row), replayed: false }
     },
   )
@@ -252,7 +266,9 @@ export const readVaultCredentialSecret: VaultHandler<'readVaultCredentialSecret'
     const now = clock.now()
     await touchVaultCredentials(tx, tenantId, [row.id], now)
     const eventContext = { caller, random, now, requestId: context.requestId }
-    appendEvents(tx, [secretAccessed(row, eventContext)])
+    const fields = { access: 'secret_read' }
+    const resource = credentialResource(row.id)
+    appendEvents(tx, [eventBy('vault.credential.accessed', resource, eventContext, fields)])
     return { tag: 'row', type: row.credentialType, secret: row.secret } as const
   })
   if (verdict.tag !== 'row') return verdict

@@ -24,7 +24,8 @@ import {
   type SecretCredentialRow,
 } from '../../../storage/vault/vault-credentials.js'
 import { granteeOf } from '../../domain/grantee.js'
-import { secretAccessed } from './events.js'
+import { eventBy } from '../../domain/events.js'
+import { credentialResource } from './events.js'
 import { createManagedTokens, type ManagedTokensNeeds } from './managed-tokens.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
@@ -59,7 +60,9 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
       await touchVaultCredentials(tx, tenantId, [credentialId], now)
       const eventContext = { caller, random, now, requestId }
       const access = kind === 'secret' ? 'export' : 'managed_token'
-      const event = secretAccessed(verdict.row, eventContext, access)
+      const resource = credentialResource(credentialId)
+      const type = 'vault.credential.accessed'
+      const event = eventBy(type, resource, eventContext, { access })
       appendEvents(tx, [{ ...event, audit: { ...event.audit, grantId: verdict.grantId } }])
       return verdict
     })

@@ -18,7 +18,7 @@ import { idempotently } from '../../../storage/platform/idempotency.js'
 import { findWebhook, findWebhookSecrets } from '../../../storage/webhooks/webhooks.js'
 import { envelopeOf } from '../../domain/webhooks/envelope.js'
 import type { DeliveryTarget } from '../delivery/protocol.js'
-import { type EventType, eventData } from '../../domain/events.js'
+import { catalogued } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { toDelivery } from './history.js'
 import type { WebhooksNeeds } from './needs.js'
@@ -32,7 +32,7 @@ import type {
 import type { Delivery } from '../../domain/entities/webhooks.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
-const TYPE: EventType = 'webhook.test'
+const TYPE = 'webhook.test'
 /**
  * Concurrent tests in this process. Each may last until the timeout of its receiver. A tenant without one takes the place
  * of a tenant that holds several, so there are more places than hostile tenants that hold one.
@@ -96,8 +96,8 @@ async function run(
   const eventId = random.uuid()
   const { tenantId, webhookId } = message
   const resource = { type: 'webhook', id: webhookId }
-  const data = eventData({ actor: message.actor, resource, requestId }, {})
-  const event = { id: eventId, tenantId, type: TYPE, occurredAt: now, data }
+  const test = catalogued(TYPE, { actor: message.actor, resource, requestId }, {})
+  const event = { id: eventId, tenantId, occurredAt: now, ...test }
   const text = envelopeOf(event)
   const begun = await begin(needs, message, { eventId, text, now }, signal)
   if (begun.tag !== 'begun') return begun

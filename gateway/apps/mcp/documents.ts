@@ -3,7 +3,8 @@
  * tables as OpenAPI, so that a tool and the service cannot disagree.
  */
 import { CREDENTIAL_CONFIGURATIONS } from '../../../actors/domain/credentials/catalogue.js'
-import { EVENT_CATALOGUE, EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
+import { EVENT_CATALOGUE } from '../../../actors/domain/event-catalogue.js'
+import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
 import { SCOPES } from '../../../actors/domain/scopes.js'
 import { OAUTH_ERRORS } from '../../../actors/domain/oauth-reasons.js'
 import type { AskOptions } from '../../../runtime/kernel/actor.js'
@@ -81,7 +82,9 @@ export class Documents {
     return Object.entries(EVENT_CATALOGUE)
       .filter(([name]) => category === undefined || name.toLowerCase() === category.toLowerCase())
       .flatMap(([name, types]) =>
-        types.filter((type) => offered.has(type)).map((type) => ({ type, category: name })),
+        (Object.keys(types) as EventType[])
+          .filter((type) => offered.has(type))
+          .map((type) => ({ type, category: name })),
       )
   }
 

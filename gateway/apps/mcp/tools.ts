@@ -1,6 +1,6 @@
 /** The tools of the MCP endpoint. All of them are public, read-only and without side effects. */
 import { z } from 'zod'
-import { EVENT_CATALOGUE } from '../../../actors/domain/events.js'
+import { EVENT_CATALOGUE } from '../../../actors/domain/event-catalogue.js'
 import type { AskOptions } from '../../../runtime/kernel/actor.js'
 import { checked } from '../../body/read.js'
 import { PROBLEM_TYPES } from '../../response/problems.js'

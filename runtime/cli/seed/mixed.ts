@@ -4,7 +4,13 @@
  */
 import { createHash, createPublicKey } from 'node:crypto'
 import { didKey, fingerprint, publicJwk } from '../../../actors/domain/agents/agent-keys.js'
-import { agentRegistered, eventData } from '../../../actors/domain/events.js'
+import {
+  agentRegistered,
+  catalogued,
+  type EventFields,
+  type EventSubject,
+  type EventType,
+} from '../../../actors/domain/events.js'
 import { REGISTERED_AGENT_SCOPES, type Scope } from '../../../actors/domain/scopes.js'
 import type { AgentId, KeyFingerprint, TenantId } from '../../../actors/domain/ids.js'
 import { clientSecretSha256, DEFAULT_SCOPES } from '../../../storage/oauth/applications.js'
@@ -322,12 +328,9 @@ class Maker {
         id: random.uuid(),
       })
     }
-    const resource = { type: 'tenant_user', id }
-    const about = { actor: { type: 'human', id: subject }, resource, requestId: undefined }
-    if (status !== 'invited') {
-      const data = eventData(about, { status: 'active' })
-      this.#event('tenant_user.activated', createdAt, data)
-    }
+    const parties = { actor: { type: 'human', id: subject }, resource: { type: 'tenant_user', id } }
+    if (status !== 'invited')
+      this.#event('tenant_user.activated', createdAt, parties, { status: 'active' })
     if (signedInAt !== null)
       this.#signedIn({ accountId, subject, organizationId, clientId, signedInAt })
   }
@@ -372,14 +375,8 @@ class Maker {
     this.#event(
       'auth.login.success',
       signedInAt,
-      eventData(
-        {
-          actor: { type: 'human', id: subject },
-          resource: { type: 'session', id: sessionId },
-          requestId: undefined,
-        },
-        { amr: ['pwd'], acr: 'aal1' },
-      ),
+      { actor: { type: 'human', id: subject }, resource: { type: 'session', id: sessionId } },
+      { amr: ['pwd'], acr: 'aal1' },
     )
     this.#tokens({
       sessionId,
@@ -458,23 +455,17 @@ class Maker {
     this.#event(
       'auth.token.issued',
       from,
-      eventData(
-        {
-          actor: { type: isHuman ? 'user' : 'agent', id: subject },
-          resource,
-          requestId: undefined,
-        },
-        {
-          audience,
-          client_id: clientId,
-          expires_at: new Date(from.getTime() + 900_000).toISOString(),
-          grant: isHuman ? 'authorization_code' : 'agent_login',
-          scope: scopes.join(' '),
-          session_id: sessionId,
-          sub: subject,
-          subject_type: subjectType,
-        },
-      ),
+      { actor: { type: isHuman ? 'user' : 'agent', id: subject }, resource },
+      {
+        audience,
+        client_id: clientId,
+        expires_at: new Date(from.getTime() + 900_000).toISOString(),
+        grant: isHuman ? 'authorization_code' : 'agent_login',
+        scope: scopes.join(' '),
+        session_id: sessionId,
+        sub: subject,
+        subject_type: subjectType,
+      },
     )
   }
 
@@ -504,8 +495,17 @@ class Maker {
     return share < 0.99 ? 'suspended' : 'removed'
   }
 
-  #event(type: string, occurredAt: Date, data: Record<string, unknown>): void {
-    this.events.push({ id: this.#random.uuid(), tenantId: this.#tenantId, type, occurredAt, data })
+  #event<T extends EventType>(
+    type: T,
+    occurredAt: Date,
+    parties: Pick<EventSubject, 'actor' | 'resource'>,
+    fields: EventFields<T>,
+  ): void {
+    const stamp = { id: this.#random.uuid(), tenantId: this.#tenantId, occurredAt }
+    this.events.push({
+      ...stamp,
+      ...catalogued(type, { ...parties, requestId: undefined }, fields),
+    })
   }
 
   /** From 0 to less than 1. */

@@ -3,7 +3,7 @@
  * a bound.
  */
 import { createHash } from 'node:crypto'
-import type { EventType } from '../../../domain/events.js'
+import type { EventFields, EventType } from '../../../domain/events.js'
 import {
   type ChainNode,
   type EvmLog,
@@ -42,15 +42,17 @@ export async function checkChain({ network, node }: Registry): Promise<void> {
   }
 }
 
+type ChainEvent = Extract<EventType, `chain.${string}`>
+
 /** A log about an agent. */
 export type Change = {
-  readonly type: Extract<EventType, `chain.${string}`>
+  readonly type: ChainEvent
   /** ERC-721 token id, decimal. */
   readonly token: string
   /** SHA-256. The same in whichever block the transaction is. */
   readonly log: Uint8Array
   readonly block: number
-  readonly fields: Readonly<Record<string, unknown>>
+  readonly fields: EventFields<ChainEvent>
 }
 
 /** Loaded on demand, because the library is large and many deployments do not use it. */
@@ -163,14 +165,14 @@ function changeOf(
       ...told.fields,
       ...Object.fromEntries(texts),
       ...(isCut ? { truncated: true } : {}),
-    },
+    } as Change['fields'],
   }
 }
 
-type Told = Pick<Change, 'type' | 'token' | 'fields'> & {
+type Told = Pick<Change, 'token'> & {
   /** Texts of any length. */
   readonly texts: Readonly<Record<string, string>>
-}
+} & { [T in ChainEvent]: { type: T; fields: Partial<EventFields<T>> } }[ChainEvent]
 
 function toldBy({ eventName, args }: Decoded): Told {
   switch (eventName) {

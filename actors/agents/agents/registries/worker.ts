@@ -23,8 +23,7 @@ import {
 } from '../../../../storage/agents/chain-anchors.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../../storage/platform/sql.js'
-import { eventData, type NewEvent } from '../../../domain/events.js'
-import type { TenantId } from '../../../domain/ids.js'
+import { catalogued, type NewEvent } from '../../../domain/events.js'
 import { LogsTooLarge, NodeUnavailable } from '../../../platform/evm/node.js'
 import type { RegistryMetrics } from './metrics.js'
 import { type Change, checkChain, readChanges, type Registry, registryName } from './registry.js'
@@ -207,16 +206,8 @@ async function eventsOf(
   return told.flatMap(({ tenantIds, agentId, change }, index) => {
     if (!fresh.has(index)) return []
     const about = { actor, resource: { type: 'agent', id: agentId }, requestId: undefined }
-    const data = eventData(about, change.fields)
-    return tenantIds.map((tenantId) => {
-      return {
-        id: random.uuid(),
-        tenantId: tenantId as TenantId,
-        type: change.type,
-        occurredAt,
-        data,
-      }
-    })
+    const event = { occurredAt, ...catalogued(change.type, about, change.fields) }
+    return tenantIds.map((tenantId) => ({ id: random.uuid(), tenantId, ...event }))
   })
 }
 

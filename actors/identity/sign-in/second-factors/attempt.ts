@@ -10,6 +10,7 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../../../platform/people/person-events.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { PASSWORD_FRESH_MS, pathOf } from '../flow/flows.js'
+import type { EventFields } from '../../../domain/events.js'
 import { acrOf } from '../../../domain/assurance.js'
 import type { SessionProgress, SignInTools } from '../flow/progress.js'
 import type { FlowStep, SignedIn } from '../protocol.js'
@@ -128,7 +129,7 @@ export function eventBase({ tenantId, sub, id }: BrowserSessionRow, { requestId 
 export function verified(
   session: BrowserSessionRow,
   context: MessageContext,
-  fields: Readonly<Record<string, unknown>>,
+  fields: EventFields<'auth.mfa.verify'>,
 ): PersonEvent {
   return { ...eventBase(session, context), type: 'auth.mfa.verify', fields }
 }

@@ -14,7 +14,7 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { insertTenantUser } from '../../../../storage/identity/tenant-users.js'
 import { insertTenant, type TenantRow } from '../../../../storage/identity/tenants.js'
-import { eventData } from '../../../domain/events.js'
+import { catalogued } from '../../../domain/events.js'
 import { slugCandidates } from '../../../domain/tenants/slugs.js'
 import { isOperatorOfDeployment, memberOf, membershipOf, offFault, tokenFault } from './access.js'
 import { recordAudit } from '../../../platform/record-audit.js'
@@ -192,10 +192,9 @@ async function admitOwner(
     resource: { type: 'tenant_user', id },
     requestId,
   }
-  const data = eventData(about, { email, status: 'active', fixture: false })
-  appendEvents(tx, [
-    { id: random.uuid(), tenantId, type: 'admin.user.created', occurredAt: now, data },
-  ])
+  const fields = { email, status: 'active', fixture: false }
+  const event = catalogued('admin.user.created', about, fields)
+  appendEvents(tx, [{ id: random.uuid(), tenantId, occurredAt: now, ...event }])
 }
 
 export function tenantRecord(row: TenantRow): TenantRecord {

@@ -20,7 +20,7 @@ import { organizationEventsAfter } from '../../../../storage/identity/organizati
 import { idempotently, kept } from '../../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { Caller } from '../../../domain/audit.js'
-import type { EventType } from '../../../domain/events.js'
+import type { EventFields, EventType } from '../../../domain/events.js'
 import { isUuid } from '../../../domain/ids.js'
 import { appendOrganizationEvent, doerOf } from '../../../platform/organization-events.js'
 import { listed } from '../../../platform/paging.js'
@@ -87,10 +87,8 @@ async function add(
     return { tag: 'limit_reached', what: 'members', most } as const
   }
   if (typeof member === 'string') return { tag: member }
-  const [type, fields] =
-    'email' in who
-      ? (['org.member.invited', { email: who.email }] as const)
-      : (['org.member.added', {}] as const)
+  const type = 'email' in who ? 'org.member.invited' : 'org.member.added'
+  const fields = { ...fieldsOf(member), ...('email' in who ? { email: who.email } : {}) }
   await appendMemberEvent(needs, tx, caller, type, member, fields, context)
   return { tag: 'member', member, replayed: false } as const
 }
@@ -108,7 +106,7 @@ export const updateOrganizationMember: Handling<'updateOrganizationMember'> = as
     if (!(await setMemberRole(tx, id, before.id, role))) return LAST_OWNER
     const member = { ...before, role }
     await endAgentAccess(needs, tx, member)
-    const fields = { role_before: before.role }
+    const fields = { ...fieldsOf(member), role_before: before.role }
     await appendMemberEvent(needs, tx, caller, 'org.member.role_changed', member, fields, context)
     return { tag: 'member' as const, member, replayed: false }
   })
@@ -126,7 +124,15 @@ export const removeOrganizationMember: Handling<'removeOrganizationMember'> = as
     if (member === undefined) return UNKNOWN_MEMBER
     if (!(await removeMember(tx, id, member.id))) return LAST_OWNER
     await endAgentAccess(needs, tx, member)
-    await appendMemberEvent(needs, tx, message.caller, 'org.member.removed', member, {}, context)
+    await appendMemberEvent(
+      needs,
+      tx,
+      message.caller,
+      'org.member.removed',
+      member,
+      fieldsOf(member),
+      context,
+    )
     return { tag: 'removed' as const, member }
   })
   if (outcome.tag !== 'removed') return outcome
@@ -152,20 +158,25 @@ function forget({ tokens }: OrganizationsTools, { agentId }: MemberRow): void {
   if (agentId !== null) tokens.send('invalidate', { ids: [agentId] })
 }
 
-async function appendMemberEvent(
+async function appendMemberEvent<T extends EventType>(
   { clock, random }: OrganizationsTools,
   tx: Transaction,
   caller: Caller,
-  type: EventType,
+  type: T,
   member: MemberRow,
-  more: Readonly<Record<string, unknown>>,
+  fields: EventFields<T>,
   { requestId }: MessageContext,
 ): Promise<void> {
-  const { organizationId, role } = member
-  const fields = { member: partyOf(member), member_id: member.id, role, ...more }
+  const { organizationId } = member
   const event = { type, organizationId, fields, by: doerOf(caller), now: clock.now(), requestId }
   await appendOrganizationEvent(tx, random, event)
 }
+
+const fieldsOf = (member: MemberRow) => ({
+  member: partyOf(member),
+  member_id: member.id,
+  role: member.role,
+})
 
 /** Events name an agent by its id and a user by the membership, because subjects are pairwise. */
 function partyOf({ kind, agentId, id, status }: MemberRow): { type: string; id: string } {

@@ -16,7 +16,7 @@ import {
 } from '../../../../storage/identity/suspensions.js'
 import { findTenant } from '../../../../storage/identity/tenants.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
-import { eventData, type NewEvent } from '../../../domain/events.js'
+import { catalogued, type NewEvent } from '../../../domain/events.js'
 import { isUuid } from '../../../domain/ids.js'
 import {
   appendOrganizationEvent,
@@ -102,8 +102,9 @@ async function setTenant(
       const recorded = `admin.tenant.${DONE[to]}` as const
       recordAudit(needs, tx, caller, context, { type: recorded, resource })
       const type = `org.tenant.${DONE[to]}` as const
-      const data = eventData({ actor: DEPLOYMENT, resource, requestId: context.requestId }, {})
-      appendEvents(tx, [{ id: random.uuid(), tenantId: id, type, occurredAt: now, data }])
+      const about = { actor: DEPLOYMENT, resource, requestId: context.requestId }
+      const event = catalogued(type, about, {})
+      appendEvents(tx, [{ id: random.uuid(), tenantId: id, occurredAt: now, ...event }])
     }
     return findTenant(tx, id)
   })
@@ -160,11 +161,11 @@ function userEvent(
   const { tenantId, id, email, fixture } = user
   const about = { actor: DEPLOYMENT, resource: { type: 'tenant_user', id }, requestId }
   const status = to === 'suspended' ? 'suspended' : user.status
+  const type = to === 'suspended' ? 'tenant_user.suspended' : 'tenant_user.activated'
   return {
     id: random.uuid(),
     tenantId,
-    type: to === 'suspended' ? 'tenant_user.suspended' : 'tenant_user.activated',
     occurredAt: now,
-    data: eventData(about, { email, status, fixture }),
+    ...catalogued(type, about, { email, status, fixture }),
   }
 }

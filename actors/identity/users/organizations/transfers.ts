@@ -19,7 +19,7 @@ import { idempotently, kept } from '../../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { actorOf, type Caller, doneBy } from '../../../domain/audit.js'
-import { type EventType, eventData } from '../../../domain/events.js'
+import { catalogued, type EventType } from '../../../domain/events.js'
 import { isUuid } from '../../../domain/ids.js'
 import { listed } from '../../../platform/paging.js'
 import { inOrganization, offFault, OWNERS } from './access.js'
@@ -157,7 +157,7 @@ function append(
   { clock, random }: OrganizationsTools,
   tx: Transaction,
   caller: Caller,
-  type: EventType,
+  type: Extract<EventType, `org.tenant.transfer${string}`>,
   { id, tenantId, fromOrganizationId, toOrganizationId }: TransferRow,
   { requestId }: MessageContext,
 ): void {
@@ -170,7 +170,7 @@ function append(
     to_organization_id: toOrganizationId,
   }
   const about = { actor, resource: { type: 'tenant', id: tenantId }, requestId }
-  const data = eventData(about, fields)
-  const event = { id: random.uuid(), tenantId, type, occurredAt: clock.now(), data }
+  const stamp = { id: random.uuid(), tenantId, occurredAt: clock.now() }
+  const event = { ...stamp, ...catalogued(type, about, fields) }
   appendEvents(tx, [isNamed ? { ...event, audit: doneBy(caller) } : event])
 }

@@ -10,9 +10,9 @@ import {
 import { createOnce } from '../../../platform/creation.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import { actorOf, type Caller, doneBy } from '../../../domain/audit.js'
+import type { Caller } from '../../../domain/audit.js'
 import { isNetwork, networkContains } from '../../../domain/commerce/networks.js'
-import { type EventType, eventData } from '../../../domain/events.js'
+import { eventBy, type EventType } from '../../../domain/events.js'
 import { isUuid } from '../../../domain/ids.js'
 import type {
   ApiKeyCreated,
@@ -166,16 +166,13 @@ function append(
   { clock, random }: ApiKeysNeeds,
   tx: Transaction,
   caller: Caller,
-  type: EventType,
+  type: Extract<EventType, `api_key.${string}`>,
   key: ApiKeyRow,
   { requestId }: MessageContext,
 ): void {
   const { tenantId, name, scopes, expiresAt } = key
   const resource = { type: 'api_key', id: key.id }
-  const data = eventData(
-    { actor: actorOf(caller), resource, requestId },
-    { name, scopes, expires_at: expiresAt.toISOString() },
-  )
-  const event = { id: random.uuid(), tenantId, type, occurredAt: clock.now(), data }
-  appendEvents(tx, [{ ...event, audit: doneBy(caller) }])
+  const eventContext = { caller, random, now: clock.now(), requestId }
+  const fields = { name, scopes, expires_at: expiresAt.toISOString() }
+  appendEvents(tx, [eventBy(type, resource, eventContext, fields, tenantId)])
 }

@@ -3,7 +3,7 @@ import { isoTime } from '../../../../runtime/kernel/text/iso-time.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { EventForm, type WrittenEvent } from '../../../../storage/platform/event-text.js'
 import type { NewEvent } from '../../../../storage/platform/outbox.js'
-import { type EventType, eventData } from '../../../domain/events.js'
+import { catalogued } from '../../../domain/events.js'
 import type { AccessGrant } from './access-token.js'
 import type { IssuedFor } from '../metrics.js'
 import type { SignedAccess } from './token-signer.js'
@@ -59,7 +59,6 @@ function issued(
   issuedFor: IssuedFor,
   { tokenId, expiresAt, requestId }: IssuedToken,
 ): Pick<NewEvent, 'tenantId' | 'type' | 'data' | 'audit'> {
-  const type: EventType = 'auth.token.issued'
   const { subjectType, clientId, subject, delegationId = null, actors = [] } = grant
   const id = subjectType === 'human' ? subject : clientId
   const acting = actors[0]
@@ -69,8 +68,8 @@ function issued(
       : { type: ACTOR_TYPES[acting.subjectType], id: acting.sub }
   return {
     tenantId: grant.tenantId,
-    type,
-    data: eventData(
+    ...catalogued(
+      'auth.token.issued',
       { actor, resource: { type: 'token', id: tokenId }, requestId },
       {
         audience: grant.audience,
@@ -109,13 +108,12 @@ export function revokedEvent(
   now: Date,
   requestId: string | undefined,
 ): NewEvent {
-  const type: EventType = 'auth.token.revoked'
   return {
     id: random.uuid(),
     tenantId,
-    type,
     occurredAt: now,
-    data: eventData(
+    ...catalogued(
+      'auth.token.revoked',
       { actor: { type: 'client', id: clientId }, resource, requestId },
       { client_id: clientId, sub: subject, session_id: sessionId },
     ),
@@ -138,13 +136,12 @@ export function reuseEvent(
   now: Date,
   requestId: string | undefined,
 ): NewEvent {
-  const type: EventType = 'security.refresh_token.reuse'
   return {
     id: random.uuid(),
     tenantId: reuse.tenantId,
-    type,
     occurredAt: now,
-    data: eventData(
+    ...catalogued(
+      'security.refresh_token.reuse',
       {
         actor: { type: 'client', id: reuse.clientId },
         resource: { type: 'refresh_family', id: reuse.familyId },

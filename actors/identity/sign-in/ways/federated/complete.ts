@@ -29,7 +29,7 @@ import {
   type DomainRoute,
   findDomainRoute,
 } from '../../../../../storage/identity/verified-domains.js'
-import { type PersonEvent, personEvent } from '../../../../platform/people/person-events.js'
+import { type PersonDeed, personEvent } from '../../../../platform/people/person-events.js'
 import { proveMailbox } from '../../../../platform/people/mailbox-proof.js'
 import { type PersonAudit, personAuditRecord } from '../../../../platform/people/person-events.js'
 import { acrOf } from '../../../../domain/assurance.js'
@@ -180,8 +180,7 @@ async function signInAdmitted(
   const session = await open(completion, account, returning.hasFactor)
 
   const base = { tenantId, sub: user.sub, sessionId: session.id, requestId }
-  const event = (one: Omit<PersonEvent, keyof typeof base>) =>
-    personEvent(random, { ...base, ...one }, now)
+  const event = (one: PersonDeed) => personEvent(random, { ...base, ...one }, now)
   const events: NewEvent[] = [...user.events]
   if (activated || accepted) events.push(event({ type: 'tenant_user.activated' }))
   const joining = { tenantId, accountId: account, sub: user.sub, requestId }

@@ -22,7 +22,7 @@ import { type UpstreamSignInRow } from '../../../../../storage/identity/upstream
 import { sha256 } from '../../../../domain/secret-hashes.js'
 import { beginFlow, isOwnPath, nextStep, pathOf } from '../../flow/flows.js'
 import { proveMailbox } from '../../../../platform/people/mailbox-proof.js'
-import { eventData } from '../../../../domain/events.js'
+import { catalogued } from '../../../../domain/events.js'
 import { brandingOf, socialOf } from '../../../../domain/tenants/branding.js'
 import { progressIn, readProgress } from '../../flow/progress.js'
 import type { FlowUnknown, Visitor } from '../../protocol.js'
@@ -275,14 +275,8 @@ async function recordFailure(
     resource: { type: 'sso_provider', id: provider },
     requestId: context.requestId,
   }
-  const data = eventData(subject, { provider, reason, detail, ip })
-  const event = {
-    id: tools.random.uuid(),
-    tenantId,
-    type: 'sso.login.failed',
-    occurredAt: now,
-    data,
-  }
+  const failed = catalogued('sso.login.failed', subject, { provider, reason, detail, ip })
+  const event = { id: tools.random.uuid(), tenantId, occurredAt: now, ...failed }
   await tools.database.tenant(tenantId, (tx) => appendEvents(tx, [event]), context)
 }
 

@@ -24,7 +24,7 @@ import {
   agentKeySet,
   type AgentProfile,
 } from '../../../../domain/agents/documents.js'
-import { eventData } from '../../../../domain/events.js'
+import { catalogued } from '../../../../domain/events.js'
 import type { TenantsProtocol } from '../../../../identity/users/tenants/protocol.js'
 import type { Documents } from '../../../../platform/outbound-http/documents.js'
 import { clientIdFault, type MetadataUrls, metadataUrls } from './client-id.js'
@@ -270,9 +270,9 @@ async function observe(
         {
           id: random.uuid(),
           tenantId,
-          type: 'security.client.metadata_changed',
           occurredAt: now,
-          data: eventData(
+          ...catalogued(
+            'security.client.metadata_changed',
             { actor: party, resource: party, requestId },
             {
               client_id: clientId,
