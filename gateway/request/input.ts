@@ -77,22 +77,11 @@ export class InputReader {
   ): PartsRead | Promise<PartsRead> {
     const { exchange } = context
     const { route, offers } = compiled
-    const accept = exchange.headers.get('accept')
-    if (
-      accept !== undefined &&
-      offers.length > 0 &&
-      // Negotiated routes also answer clients that do not accept HTML, with a redirect or an error. OAuth and credential issuers answer JSON
-      // whatever a client accepts (RFC 6749 section 5.1): many send the Accept of a browser.
-      route.errors !== 'negotiated' &&
-      route.errors !== 'oauth' &&
-      !route.tags.some((tag) => PROTOCOLS.has(tag)) &&
-      !accepts(accept, offers)
-    ) {
+    if (!isAcceptable(compiled, exchange.headers.get('accept')))
       return refused({
         name: 'not-acceptable',
         detail: `This operation answers ${offers.join(', ')}.`,
       })
-    }
     const media = route.body === undefined ? null : refuseMedia(route.body, exchange)
     if (media !== null) return refused(media)
 
@@ -102,26 +91,13 @@ export class InputReader {
       route.params === undefined ? accepted(raw) : checked(route.params, raw, pathPointer)
     if (!params.ok) return params
 
-    let query: ReturnType<typeof checked> = accepted(EMPTY)
-    if (compiled.emptyQuery !== null && exchange.query === '') {
-      if (!compiled.emptyQuery.ok) return compiled.emptyQuery
-      query = compiled.emptyQuery
-    } else if (route.query !== undefined) {
-      const fields = parseFields(exchange.query)
-      if (!fields.ok) return fields
-      if (isQueryFields(route.query)) query = accepted(fields.value)
-      else {
-        const object = objectOf(fields.value, 'query:')
-        if (!object.ok) return object
-        query = checked(route.query, object.value, queryPointer)
-        if (!query.ok) return query
-      }
-    }
-    let headers: ReturnType<typeof checked> = accepted(EMPTY)
-    if (route.headers !== undefined) {
-      headers = checked(route.headers, exchange.headers.all(), headerPointer)
-      if (!headers.ok) return headers
-    }
+    const query = queryOf(compiled, exchange.query)
+    if (!query.ok) return query
+    const headers =
+      route.headers === undefined
+        ? accepted(EMPTY)
+        : checked(route.headers, exchange.headers.all(), headerPointer)
+    if (!headers.ok) return headers
 
     const key = route.idempotent === true ? exchange.headers.get('idempotency-key') : undefined
     const idempotencyKeyValue = key === undefined ? undefined : idempotencyKey(key)
@@ -196,6 +172,28 @@ export class InputReader {
 }
 
 const accepted = (value: unknown) => ({ ok: true, value }) as const
+
+/**
+ * Negotiated routes also answer clients that do not accept HTML, with a redirect or an error. OAuth and credential
+ * issuers answer JSON whatever a client accepts (RFC 6749 section 5.1): many send the Accept of a browser.
+ */
+const isAcceptable = ({ route, offers }: CompiledRoute, accept: string | undefined): boolean =>
+  accept === undefined ||
+  offers.length === 0 ||
+  route.errors === 'negotiated' ||
+  route.errors === 'oauth' ||
+  route.tags.some((tag) => PROTOCOLS.has(tag)) ||
+  accepts(accept, offers)
+
+function queryOf({ route, emptyQuery }: CompiledRoute, text: string): ReturnType<typeof checked> {
+  if (emptyQuery !== null && text === '') return emptyQuery
+  if (route.query === undefined) return accepted(EMPTY)
+  const fields = parseFields(text)
+  if (!fields.ok || isQueryFields(route.query)) return fields
+  const object = objectOf(fields.value, 'query:')
+  return object.ok ? checked(route.query, object.value, queryPointer) : object
+}
+
 const BAD_KEY: Problem = {
   name: 'bad-request',
   detail: 'The idempotency-key must have 1 to 255 visible ASCII characters.',
