@@ -72,27 +72,7 @@ async function numberUntilStopped(
     log.warn({ err: error }, 'sequencer: wake signals unavailable, polling once a second')
   }
 
-  let numbered = 0
-  let freeAgainMs = 0
-  let mayFree: boolean | undefined
-  let freeing: Promise<void> | undefined
-  async function free(): Promise<void> {
-    mayFree ??= await mayFreeNumbered(database)
-    if (mayFree) await freeNumbered(database)
-  }
-
-  function freeIfDue(): void {
-    const startedMs = clock.monotonicMs()
-    if (numbered < FREED_AFTER_EVENTS || freeing !== undefined || startedMs < freeAgainMs) return
-    numbered = 0
-    freeing = free()
-      .catch((error: unknown) => log.debug({ err: error }, 'sequencer: space was not freed'))
-      .then(() => {
-        const endedMs = clock.monotonicMs()
-        freeAgainMs = endedMs + (endedMs - startedMs) / FREEING_PART_MAX
-        freeing = undefined
-      })
-  }
+  const space = numberedSpace(database, clock, log)
 
   /**
    * One pass over all tenants. @returns whether it numbered events, whether the next pass can number more, and whether the
@@ -114,7 +94,7 @@ async function numberUntilStopped(
       const now = clock.now().getTime()
       for (const tenant of tenants) {
         metrics.numbered.inc(tenant.numbered)
-        numbered += tenant.numbered
+        space.grew(tenant.numbered)
         if (tenant.oldest !== null) {
           metrics.delay.observe(Math.max(0, now - tenant.oldest.getTime()) / 1000)
         }
@@ -139,7 +119,7 @@ async function numberUntilStopped(
       try {
         const { isBusy, isMore, isStarved } = await pass()
         rounds.succeeded()
-        freeIfDue()
+        space.freeIfDue()
         // The commits of other writers would wake it for a pass that fails.
         if (isStarved) await sleep(MISHAP_MS, undefined, { signal }).catch(() => undefined)
         else if (isBusy || isMore) await sleep(SPACING_MS)
@@ -153,9 +133,37 @@ async function numberUntilStopped(
     }
     // A stop leaves no event of this process unnumbered.
     await pass().catch(() => undefined)
-    await freeing
+    await space.freed()
   } finally {
     for (const end of leave) end()
+  }
+}
+
+/** Frees the space of numbered events now and then. */
+function numberedSpace(database: SequencerNeeds['database'], clock: Clock, log: Lifecycle['log']) {
+  let numbered = 0
+  let freeAgainMs = 0
+  let mayFree: boolean | undefined
+  let freeing: Promise<void> | undefined
+  async function free(): Promise<void> {
+    mayFree ??= await mayFreeNumbered(database)
+    if (mayFree) await freeNumbered(database)
+  }
+  return {
+    grew: (events: number) => void (numbered += events),
+    freed: () => freeing,
+    freeIfDue(): void {
+      const startedMs = clock.monotonicMs()
+      if (numbered < FREED_AFTER_EVENTS || freeing !== undefined || startedMs < freeAgainMs) return
+      numbered = 0
+      freeing = free()
+        .catch((error: unknown) => log.debug({ err: error }, 'sequencer: space was not freed'))
+        .then(() => {
+          const endedMs = clock.monotonicMs()
+          freeAgainMs = endedMs + (endedMs - startedMs) / FREEING_PART_MAX
+          freeing = undefined
+        })
+    },
   }
 }
 
