@@ -180,6 +180,23 @@ export const useTicket = (
     values: [Buffer.from(linkSha256), purpose, now],
   })
 
+/** Stores the sealed answer to the form that used a link up. */
+export const storeTicketAnswer = (tx: Transaction, linkSha256: Uint8Array, answer: Uint8Array) =>
+  execute(tx, {
+    name: 'mail_ticket.store_answer',
+    text: `update mail_tickets set answer = $2 where link_sha256 = $1 and used_at is not null`,
+    values: [Buffer.from(linkSha256), Buffer.from(answer)],
+  })
+
+/** The sealed answer to the form that used a link up after `since`. */
+export const findTicketAnswer = (tx: Transaction, linkSha256: Uint8Array, since: Date) =>
+  firstRow<{ readonly answer: Uint8Array }>(tx, {
+    name: 'mail_ticket.find_answer',
+    text: `select answer from mail_tickets
+           where link_sha256 = $1 and used_at > $2 and answer is not null`,
+    values: [Buffer.from(linkSha256), since],
+  })
+
 /**
  * One attempt at a sign-in code: counts it, and uses the code if it is right, in one statement.
  * @returns undefined when there is no usable code.

@@ -227,6 +227,8 @@ test('a kms without the master key of this database is refused by the name of th
 /** bytea columns with sealed values that expire within a day. */
 const SHORT_LIVED = [
   'authorization_requests.answer',
+  'mail_tickets.answer',
+  'operator_invites.answer',
   'refresh_tokens.successor_answer',
   'upstream_sign_ins.sealed',
   'console_sessions.tokens_sealed',

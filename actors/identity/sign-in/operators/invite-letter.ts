@@ -19,6 +19,7 @@ import { isUuid } from '../../../domain/ids.js'
 import { hex, homeOf, joinAsOperator, Suspended } from './invite.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
 import type { InviteMessageShown, SignInProtocol } from '../protocol.js'
+import { type Accepted, inviteForm } from '../repeated-form.js'
 import { openFirstSession } from '../sessions/open-session.js'
 
 export const readOperatorInviteLetter: SignInHandler<'readOperatorInviteLetter'> = async (
@@ -35,6 +36,11 @@ export const acceptOperatorInviteLetter: SignInHandler<'acceptOperatorInviteLett
   message,
   context,
 ) => {
+  const outcome = await acceptOnce(tools, message, context)
+  return inviteForm.orFirst(tools, message, outcome, context)
+}
+
+const acceptOnce: SignInHandler<'acceptOperatorInviteLetter'> = async (tools, message, context) => {
   const known = await messageOf(tools, message.token, context)
   if (known === undefined) return { tag: 'spent' }
   const { place, isKnown } = known
@@ -60,10 +66,11 @@ function accept(
   tools: SignInActorTools,
   place: OpenPlace,
   phc: string | null,
-  { token, visitor }: SignInProtocol['acceptOperatorInviteLetter']['message'],
+  message: SignInProtocol['acceptOperatorInviteLetter']['message'],
   context: MessageContext,
 ): ReturnType<SignInHandler<'acceptOperatorInviteLetter'>> {
   const { database, clock, random, consolePath } = tools
+  const { token, visitor } = message
   const { tenantId, tenantSettings, letter } = place
   const { email, displayName } = letter
   const now = clock.now()
@@ -81,15 +88,16 @@ function accept(
     const how = 'invitation'
     const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
     await proveMailbox(tx, tools, proof, context, now)
+    const done = (answer: Accepted) => inviteForm.answered(tx, tools, message, answer)
     const home = homeOf(tools, tenantId)
     if (phc === null || !(await setFirstPassword(tx, accountId, phc, displayName, now))) {
       const query = new URLSearchParams({ tenant_id: tenantId })
       if (consolePath !== null) query.set('return_to', home)
-      return { tag: 'sign_in', location: `/auth/login?${query}` }
+      return done({ tag: 'sign_in', location: `/auth/login?${query}` })
     }
     const person = { tenantId, tenantSettings, accountId, sub }
     const session = await openFirstSession(tx, tools, person, visitor, context, now)
-    return { tag: 'accepted', token: session, location: home }
+    return done({ tag: 'accepted', token: session, location: home })
   }, context)
 }
 

@@ -28,7 +28,8 @@ import { isReserved, isUndeliverable } from '../../../platform/mail/reserved-dom
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import { orBusy } from '../limits/lockout.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
-import type { AcceptInvite, Visitor } from '../protocol.js'
+import type { AcceptInvite } from '../protocol.js'
+import { inviteForm } from '../repeated-form.js'
 import { openFirstSession } from '../sessions/open-session.js'
 
 const LINK_TOKEN_BYTES = 32
@@ -39,6 +40,11 @@ export const acceptOperatorInvite: SignInHandler<'acceptOperatorInvite'> = async
   message,
   context,
 ) => {
+  const outcome = await acceptOnce(tools, message, context)
+  return inviteForm.orFirst(tools, message, outcome, context)
+}
+
+const acceptOnce: SignInHandler<'acceptOperatorInvite'> = async (tools, message, context) => {
   const { database, clock, passwords, mailQuota } = tools
   const tokenSha256 = sha256(message.token)
   const typed = message.email.trim()
@@ -53,14 +59,13 @@ export const acceptOperatorInvite: SignInHandler<'acceptOperatorInvite'> = async
   const hashed = await choosePassword(passwords, message.password, email, context)
   if (hashed.tag === 'busy') return hashed
   if (hashed.tag !== 'hashed') return { ...hashed, ...shown }
-  const { visitor } = message
   const chosen = { email, displayName, phc: hashed.phc }
   if (isReserved(email) || isUndeliverable(email)) {
-    const signedIn = await acceptDirectly(tools, tokenSha256, chosen, visitor, context)
+    const signedIn = await acceptDirectly(tools, message, chosen, context)
     if (signedIn !== null) return signedIn
   }
   const name = `invite:${hex(message.token)}:${email.toLowerCase()}`
-  const quota = await orBusy(() => mailQuota.ask(name, visitor.address))
+  const quota = await orBusy(() => mailQuota.ask(name, message.visitor.address))
   return quota.tag === 'open' ? sendInvitation(tools, message, chosen, context) : quota
 }
 
@@ -107,9 +112,8 @@ async function sendInvitation(
 /** Creates an account for an address without a mailbox. Null: the address has an account in the tenant. */
 async function acceptDirectly(
   tools: SignInActorTools,
-  tokenSha256: Uint8Array,
+  message: AcceptInvite,
   { email, displayName, phc }: Chosen,
-  visitor: Visitor,
   context: MessageContext,
 ) {
   const { database, clock, random } = tools
@@ -117,7 +121,7 @@ async function acceptDirectly(
   try {
     // The invite names its tenant. Accounts are global.
     return await database.system(async (tx) => {
-      const invite = await useOperatorInvite(tx, tokenSha256, now)
+      const invite = await useOperatorInvite(tx, sha256(message.token), now)
       if (invite === undefined) return { tag: 'spent' } as const
       const id = random.uuid()
       const account = { id, email, displayName, passwordHash: phc, createdAt: now }
@@ -126,8 +130,9 @@ async function acceptDirectly(
       if (!isNew) throw new AddressTaken()
       const sub = await joinAsOperator(tx, tools, invite, { accountId: id, email }, context, now)
       const person = { tenantId, tenantSettings, accountId: id, sub }
-      const token = await openFirstSession(tx, tools, person, visitor, context, now)
-      return { tag: 'accepted', token, location: homeOf(tools, tenantId) } as const
+      const token = await openFirstSession(tx, tools, person, message.visitor, context, now)
+      const accepted = { tag: 'accepted', token, location: homeOf(tools, tenantId) } as const
+      return inviteForm.answered(tx, tools, message, accepted)
     }, context)
   } catch (error) {
     if (error instanceof AddressTaken) return null

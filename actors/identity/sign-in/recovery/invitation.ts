@@ -7,6 +7,7 @@ import { personEvent } from '../../../platform/people/person-events.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { shownName } from '../../../domain/shown-names.js'
 import { expiredLink, type OpenLink, readLink } from '../expired-link.js'
+import { type Accepted, linkForm } from '../repeated-form.js'
 import { openFirstSession } from '../sessions/open-session.js'
 import { choosePassword } from './choose-password.js'
 import { proveMailbox } from '../../../platform/people/mailbox-proof.js'
@@ -39,6 +40,11 @@ export const acceptInvitation: PasswordRecoveryHandler<'acceptInvitation'> = asy
   message,
   context,
 ) => {
+  const outcome = await acceptOnce(tools, message, context)
+  return linkForm.orFirst(tools, message, outcome, context)
+}
+
+const acceptOnce: PasswordRecoveryHandler<'acceptInvitation'> = async (tools, message, context) => {
   const { token, password, visitor } = message
   const link = await readLink(tools, 'invitation', token, context)
   if (link.tag === 'gone') return link
@@ -74,9 +80,10 @@ export const acceptInvitation: PasswordRecoveryHandler<'acceptInvitation'> = asy
     const type = 'tenant_user.activated'
     const activated = { tenantId, sub, sessionId: null, requestId, type } as const
     appendEvents(tx, [personEvent(tools.random, activated, now)])
-    if (!isFirst) return { tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` }
+    const done = (answer: Accepted) => linkForm.answered(tx, tools, message, answer)
+    if (!isFirst) return done({ tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` })
     const person = { tenantId, tenantSettings, accountId, sub }
     const session = await openFirstSession(tx, tools, person, visitor, context, now)
-    return { tag: 'accepted', token: session, location: '/auth/account' }
+    return done({ tag: 'accepted', token: session, location: '/auth/account' })
   }, context)
 }

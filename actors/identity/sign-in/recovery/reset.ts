@@ -7,6 +7,7 @@ import { findSignIn } from '../../../../storage/identity/sign-ins.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { soughtEmail } from '../../../domain/email.js'
 import { expiredLink, linkPage, readLink } from '../expired-link.js'
+import { linkForm } from '../repeated-form.js'
 import { knownBrowserName, rememberVisit } from '../second-factors/risk.js'
 import { beginAccountFlow, flowPage, progressIn } from '../flow/progress.js'
 import { sendWithTicket } from '../../../platform/mail/with-ticket.js'
@@ -105,9 +106,15 @@ export const showPasswordReset: PasswordRecoveryHandler<'showPasswordReset'> = (
 
 export const resetPassword: PasswordRecoveryHandler<'resetPassword'> = async (
   tools,
-  { token, password, languages, visitor },
+  message,
   context,
 ) => {
+  const outcome = await resetOnce(tools, message, context)
+  return linkForm.orFirst(tools, message, outcome, context)
+}
+
+const resetOnce: PasswordRecoveryHandler<'resetPassword'> = async (tools, message, context) => {
+  const { token, password, languages, visitor } = message
   const { database, clock, passwords } = tools
   const { address } = visitor
   const link = await readLink(tools, PURPOSE, token, context)
@@ -154,6 +161,6 @@ export const resetPassword: PasswordRecoveryHandler<'resetPassword'> = async (
       const recovered = { ...done, type: 'admin.account.recovered', data } as const
       appendAudit(tx, [personAuditRecord(tools.random, recovered, now)])
     }
-    return { tag: 'done', tenant }
+    return linkForm.answered(tx, tools, message, { tag: 'done', tenant })
   }, context)
 }

@@ -31,6 +31,7 @@ import { isSameHash, sha256 } from '../../../domain/secret-hashes.js'
 import { expiredLink, readExpiredLink } from '../expired-link.js'
 import { readProgress } from '../flow/progress.js'
 import { becomeTenantUser } from '../joining.js'
+import { type Accepted, linkForm } from '../repeated-form.js'
 import { openFirstSession } from '../sessions/open-session.js'
 import { choosePassword } from './choose-password.js'
 import type { PasswordRecoveryHandler, PasswordRecoveryTools } from './needs.js'
@@ -59,6 +60,11 @@ export const finishSignUp: PasswordRecoveryHandler<'finishSignUp'> = async (
   message,
   context,
 ) => {
+  const outcome = await finishOnce(tools, message, context)
+  return linkForm.orFirst(tools, message, outcome, context)
+}
+
+const finishOnce: PasswordRecoveryHandler<'finishSignUp'> = async (tools, message, context) => {
   const hash = sha256(message.token)
   const found = await readSignUpLink(tools, hash, context)
   if (found === undefined) return readExpiredLink(tools.database, 'sign_up', hash, context)
@@ -73,7 +79,7 @@ export const finishSignUp: PasswordRecoveryHandler<'finishSignUp'> = async (
   }
   const isAlive = await isFlowAlive(tools, found.ticket, message, context)
   try {
-    return await createAccount(tools, { ...message, shown, phc, isAlive }, context)
+    return await createAccount(tools, { message, shown, phc, isAlive }, context)
   } catch (error) {
     if (error instanceof Refused) return { tag: 'gone', tenant: shown.tenant }
     throw error
@@ -116,7 +122,8 @@ async function isFlowAlive(
   return (await readProgress(tools, flow, visitor.token, context)) !== undefined
 }
 
-type NewAccount = PasswordRecoveryProtocol['finishSignUp']['message'] & {
+type NewAccount = {
+  readonly message: PasswordRecoveryProtocol['finishSignUp']['message']
   readonly shown: SignUpLinkShown
   /** Null: the account keeps its sign-in methods. */
   readonly phc: string | null
@@ -126,10 +133,11 @@ type NewAccount = PasswordRecoveryProtocol['finishSignUp']['message'] & {
 /** The account is global, the membership belongs to the tenant: all or nothing. @throws Refused */
 function createAccount(
   tools: PasswordRecoveryTools,
-  { token, flow, visitor, shown, phc, isAlive }: NewAccount,
+  { message, shown, phc, isAlive }: NewAccount,
   context: MessageContext,
 ): ReturnType<PasswordRecoveryHandler<'finishSignUp'>> {
   const { database, clock, random } = tools
+  const { token, flow, visitor } = message
   const { displayName } = shown
   const hash = sha256(token)
   const now = clock.now()
@@ -153,15 +161,16 @@ function createAccount(
       phc !== null &&
       (proved !== 'known' || !shown.isKnown) &&
       (await setFirstPassword(tx, accountId, phc, displayName, now))
+    const done = (answer: Accepted) => linkForm.answered(tx, tools, message, answer)
     if (!isFirst) {
       const query = isAlive ? `flow=${flow}` : `tenant_id=${tenantId}`
-      return { tag: 'sign_in', location: `/auth/login?${query}` }
+      return done({ tag: 'sign_in', location: `/auth/login?${query}` })
     }
     await recordSignIn(tx, tenantId, id, now)
     const person = { tenantId, tenantSettings, accountId, sub }
     const session = await openFirstSession(tx, tools, person, visitor, context, now)
     const location = isAlive ? `/auth/login?flow=${flow}` : '/auth/account'
-    return { tag: 'accepted', token: session, location }
+    return done({ tag: 'accepted', token: session, location })
   }, context)
 }
 

@@ -11,7 +11,7 @@ import { signingKeys } from '../../signing-keys/protocol.js'
 import { type OAuthForm, readForm } from '../form.js'
 import { tokens } from '../protocol.js'
 import { refuseGone } from '../refusals.js'
-import { sealAnswer } from './answered.js'
+import { sealDecision } from './answered.js'
 import { noteChoice } from './choose-account.js'
 import { type AuthorizationNeeds, clientOf, namedClient, refused } from './find-request.js'
 import { type Outcome, proceed } from './interaction.js'
@@ -57,14 +57,13 @@ const chooseAccount: Handling<'chooseAccount'> = async (needs, message, context)
 }
 
 const decideAuthorization: Handling<'decideAuthorization'> = async (needs, message, context) => {
-  const { handle, sessionToken, sessionId, scopes } = message
+  const { handle, sessionId, scopes } = message
   if (message.action === 'allow')
     return continueStored(needs, message, { sessionId, scopes }, context)
   const found = await findPending(needs, handle, context)
   if (found === null) return notPending(needs, message, context)
   const { row } = found
-  const answer =
-    sessionToken === null ? null : sealAnswer(needs.random, { handle, sessionToken }, null)
+  const answer = sealDecision(needs.random, message, { code: null })
   const ids = [row.id, row.pushedId].filter((id) => id !== null)
   const denied = await needs.database.tenant(row.tenantId, (tx) =>
     consumeAuthorizationRequests(tx, row.tenantId, ids, needs.clock.now(), answer),
@@ -87,12 +86,12 @@ const withdraw: Handling<'withdrawConsent'> = async (needs, { tenantId, subject,
 async function beginRequest(
   needs: AuthorizationNeeds,
   form: OAuthForm,
-  { host, sessionToken, isForeignForm, address }: BeginAuthorization,
+  { host, sessionToken, browserId, isForeignForm, address }: BeginAuthorization,
   context: MessageContext,
 ): Promise<Outcome> {
   if (form.get('tenant_id') !== null && form.get('tenant_slug') !== null)
     return refused('invalid_request', CONFLICTING_TENANT)
-  const browser = { sessionToken, isForeignForm, address }
+  const browser = { sessionToken, browserId, isForeignForm, address }
   const named = await namedClient(needs, form, host, context)
   if ('tag' in named) return named
   const { client, documentSha256 } = named

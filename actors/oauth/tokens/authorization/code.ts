@@ -10,7 +10,7 @@ import { joinSession } from '../../../../storage/oauth/logouts.js'
 import { openPersonSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../../identity/sign-in/sessions/protocol.js'
-import { sealAnswer } from './answered.js'
+import { sealDecision } from './answered.js'
 import { grantedDetails } from './credential-requests.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { scopesAt } from './resource-consent.js'
@@ -60,7 +60,7 @@ export async function issueCode(
 async function write(
   { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
-  { client, request, pushedId, stored, sessionToken, allowed }: PendingRequest,
+  { client, request, pushedId, stored, browserId, allowed }: PendingRequest,
   { session, scopes, consented, audience, resources, claims, offerId }: Granting,
   code: string,
 ): Promise<void> {
@@ -70,9 +70,9 @@ async function write(
   const { id: sessionId, sub: subject, organizationId, level, amr, authTime } = session
   const used = [stored?.id ?? null, pushedId].filter((id) => id !== null)
   const answer =
-    stored === null || sessionToken === null
+    stored === null
       ? null
-      : sealAnswer(random, { handle: stored.handle, sessionToken }, code)
+      : sealDecision(random, { handle: stored.handle, browserId }, { code, subject })
   if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now, answer)))
     throw new RequestConsumed('the request was already used')
   const isOpen = await openPersonSession(tx, {

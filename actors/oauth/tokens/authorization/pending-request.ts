@@ -36,6 +36,7 @@ export type PendingRequest = {
   /** Where it is stored. Null if no interaction was needed so far. */
   readonly stored: { readonly id: string; readonly handle: string } | null
   readonly sessionToken: string | null
+  readonly browserId: string
   /** It is a form of another site. A browser adds no cookie to it (SameSite=Lax). */
   readonly isForeignForm: boolean
   /** The address of the browser. */

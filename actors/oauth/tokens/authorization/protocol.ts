@@ -69,6 +69,8 @@ export type BeginAuthorization = {
   readonly host: string
   /** The session cookie. Null without one. */
   readonly sessionToken: string | null
+  /** Identifies one browser (gateway/request/browser.ts). */
+  readonly browserId: string
   /** It is a form of another site. A browser adds no cookie to it (SameSite=Lax). */
   readonly isForeignForm: boolean
   /** The address of the browser. */
@@ -78,6 +80,7 @@ export type ResumeAuthorization = {
   /** The path parameter. */
   readonly handle: string
   readonly sessionToken: string | null
+  readonly browserId: string
   /** The address of the browser. */
   readonly address: string
 }

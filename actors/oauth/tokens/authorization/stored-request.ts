@@ -70,7 +70,7 @@ export async function continuePushed(
   needs: AuthorizationNeeds,
   requestUri: string,
   client: AuthorizingClientRow,
-  browser: Pick<BeginAuthorization, 'sessionToken' | 'isForeignForm' | 'address'>,
+  browser: Pick<BeginAuthorization, 'sessionToken' | 'browserId' | 'isForeignForm' | 'address'>,
   context: MessageContext,
 ): Promise<Outcome> {
   const row = await findRequest(needs, requestUri, context)
@@ -103,9 +103,10 @@ export async function findPending(
  */
 export async function notPending(
   needs: AuthorizationNeeds,
-  { handle, sessionToken }: ResumeAuthorization,
+  message: ResumeAuthorization,
   context: MessageContext,
 ): Promise<Answered | AnsweredBefore | Refused> {
+  const { handle } = message
   if (!HANDLE.test(handle)) return OVER
   // The tenant is unknown until the request is found, so the look-up crosses tenants.
   const row = await needs.database.system(
@@ -118,7 +119,7 @@ export async function notPending(
   const isTheirs = isRegistered(redirectUri, client)
   const url = isTheirs ? startOf(redirectUri) : null
   const back = url === null ? undefined : { clientName: client.name, url }
-  const before = isTheirs ? await answeredBefore(needs, { handle, sessionToken }, row) : null
+  const before = isTheirs ? await answeredBefore(needs, message, row, context) : null
   if (before === null) return { ...OVER, uiLocales, back }
   if (before.tag === 'again') return answerOf(needs, { client, request: row.request }, before.code)
   const tenant = brandingOf(client.tenantId, client.tenantName, client.tenantSettings)
@@ -144,10 +145,10 @@ export async function continueStored(
   context: MessageContext,
   choice?: PendingRequest['choice'],
 ): Promise<Outcome | AnsweredBefore> {
-  const { handle, sessionToken, address } = message
+  const { handle, sessionToken, browserId, address } = message
   const found = await findPending(needs, handle, context)
   if (found === null) return notPending(needs, message, context)
-  const browser = { sessionToken, isForeignForm: false, address }
+  const browser = { sessionToken, browserId, isForeignForm: false, address }
   const pending = { ...pendingRequest(found, handle), ...browser, allowed, choice }
   const outcome = await proceed(needs, pending, context)
   if (outcome.tag !== 'refused' || outcome.error !== 'invalid_request_uri') return outcome

@@ -216,7 +216,7 @@ test.serial(
     t.is((await at.browser.submit(page)).location, await ownerHome(running, at.tenantId))
     t.is((await at.browser.get('/auth/account')).status, 200)
     t.deepEqual(await membersOf(at.tenantId, email), [OWNER])
-    t.is((await at.browser.submit(page)).status, 410)
+    t.is((await at.browser.submit(page, { password: OLD })).status, 410)
     t.is((await at.give(`other@${DOMAIN}`)).status, 410)
     t.is(
       (await signIn(browserOf(), { ...at, email, password: PASSWORD })).location,

@@ -420,7 +420,7 @@ const operatorInvite: Attack = async (t) => {
   const accepted = await owner.submit(page, { password: NEW })
   t.is(accepted.location, await ownerHome(running, made.tenantId))
   await session(t, owner)
-  t.is((await owner.submit(page, { password: NEW })).status, 410, 'once')
+  t.is((await owner.submit(page, { password: SQUATTERS })).status, 410, 'once')
   await nothingIsLeft(t, api, squatted)
   for (const password of [SQUATTERS, chosen.password])
     t.is((await signIn(browserOf(), { ...made, email, password })).status, 200)

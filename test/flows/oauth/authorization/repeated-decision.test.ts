@@ -1,6 +1,8 @@
 /** Decisions that a browser sends again: a double click, or Back and again. */
 import test, { type ExecutionContext } from 'ava'
 import * as oidc from 'openid-client'
+import { mailDomain } from '../../../support/identity/addresses.js'
+import { ownDomain } from '../../../support/identity/squatting.js'
 import { dataIn, openBrowser, type Page } from '../../../support/pages/browser.js'
 import { bootstrapped, enrolledBrowser, SESSION_COOKIE } from '../../../support/identity/person.js'
 import { ciba, CIBA_GRANT, INBOX } from '../../../support/oauth/ciba.js'
@@ -11,11 +13,11 @@ import {
   relyingParty,
   type RelyingParty,
 } from '../../../support/oauth/relying-party.js'
-import { sharedService } from '../../../support/service.js'
+import { sharedApi } from '../../../support/service.js'
 
 const DEVICE_PAGE = '/oauth/device/verify'
 const DEVICE_GRANT = 'urn:ietf:params:oauth:grant-type:device_code'
-const running = await sharedService('plain')
+const { api, running } = await sharedApi('plain')
 const person = await bootstrapped(running)
 
 /** A browser that is asked for consent. */
@@ -54,6 +56,39 @@ test('a consent that is sent again gets the same code, and no second one', async
   t.true(done.html.includes('data-answered-before'))
   t.false(done.html.includes([...codes][0]!), 'without the code')
   t.truthy((await oidc.fetchUserInfo(party.config, tokens.access_token, oidc.skipSubjectCheck)).sub)
+})
+
+test('a sign-in that is sent again after the consent leads to the same code', async (t) => {
+  const workspace = await api.workspace()
+  const domain = mailDomain()
+  const [ada, eve] = [`ada@${domain}`, `eve@${domain}`]
+  await ownDomain(api, workspace, ada)
+  const password = 'a password of the harbour master'
+  for (const email of [ada, eve]) {
+    const json = { email, password }
+    await api.call('POST', '/api/v1/tenant-users', { token: workspace.token, json }).gives(201)
+  }
+  const party = await relyingParty(running, workspace)
+  const browser = openBrowser(running)
+  const begun = await party.journey()
+  const login = await browser.follow(await browser.get(pathOf(begun.url)))
+  /** Submits the page of the sign-in, which Back shows. */
+  const signsIn = async (email: string) => {
+    const signedIn = await browser.submit(login, { email, password }).gives(303)
+    return browser.get(signedIn.location!)
+  }
+  const consent = await signsIn(ada)
+  t.true(isConsent(consent))
+  const first = await browser.submit(consent, { action: 'allow' })
+  const code = codeOf(first)
+  t.is(codeOf(await signsIn(ada)), code)
+  t.is(codeOf(await browser.submit(consent, { action: 'allow' })), code)
+
+  await oidc.authorizationCodeGrant(party.config, callbackOf(first), begun.checks)
+  const done = await signsIn(ada)
+  t.is(done.status, 200)
+  t.true(done.html.includes('data-answered-before'))
+  t.is((await signsIn(eve)).status, 400, 'another user gets nothing')
 })
 
 test.serial('a code is given again for a minute only', async (t) => {
