@@ -32,6 +32,15 @@ const BANNED: [pattern: RegExp, instead: string, allowed: RegExp][] = [
     'the logger you were given',
     /^bench\//,
   ],
+  [
+    /\bz\.url\((?:\{|\)\.max)|\bprotocol [!=]== 'https:'|\/\^https|startsWith\('https:/,
+    'httpsUrl or HttpsUrl',
+    // Settings and addresses of the service, the target of a connection, and spellings that are not judged.
+    new RegExp(
+      '^((runtime|bench|test|gateway/(?!routes/))|actors/platform/outbound-http/|' +
+        'actors/(domain/entities/https-url|oauth/tokens/(issue/audience|clients/metadata/client-id)|commerce/wallets/payment)[.]ts)',
+    ),
+  ],
   [/\bas any\b|: any[,;)\]=\s]*$|<any>/m, 'a type', /^test\/tidy\.test\.ts$/],
   [/\b(TODO|FIXME|XXX)[:( ]/, 'finished work', /^test\/tidy\.test\.ts$/],
   [/^\s*t\.pass\(\)$/m, 'an assertion that can fail', /^test\/tidy\.test\.ts$/],

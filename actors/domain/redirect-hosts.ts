@@ -1,8 +1,8 @@
 /** Allowed return URLs of checkouts. */
-import { LOOPBACK_HOSTS, namesUser } from '../../runtime/kernel/text/urls.js'
+import { LOOPBACK_HOSTS } from '../../runtime/kernel/text/urls.js'
+import { httpsUrl, PAGE } from './entities/https-url.js'
 import type { Environment } from './tenants/tenancy.js'
 
-const URL_CHARS_MAX = 2048
 /** A host name or address in URL form, with or without a port. */
 const ENTRY = /^(?:[a-z0-9](?:[a-z0-9.-]{0,251}[a-z0-9])?|\[[0-9a-f:.]+\])(?::[0-9]{1,5})?$/
 
@@ -33,18 +33,12 @@ type RedirectFault = { readonly allowed: boolean; readonly detail: string }
 
 /** The fault of a return URL, or null. `allowed` is false if only the host is not allowed. */
 export function redirectFault(url: string, rules: RedirectRules): RedirectFault | null {
-  const malformed = (detail: string) => ({ allowed: true, detail })
-  if (url.length > URL_CHARS_MAX) return malformed(`At most ${URL_CHARS_MAX} characters.`)
-  if (!/^[\x21-\x7e]+$/.test(url) || url.includes('\\')) {
-    return malformed('Visible ASCII characters only.')
-  }
-  if (!/^https?:\/\/[^/?#]/i.test(url) || !URL.canParse(url)) {
-    return malformed('Must be an absolute https URL.')
-  }
-  const { protocol, hostname, host, port } = new URL(url)
-  if (namesUser(url)) return malformed('Must not contain credentials.')
-  if (LOOPBACK_HOSTS.has(hostname) && rules.environment === 'sandbox') return null
-  if (protocol !== 'https:') return malformed('Must be an https URL.')
+  const isSandbox = rules.environment === 'sandbox'
+  const target = httpsUrl(url, { ...PAGE, http: isSandbox ? 'of loopback hosts' : undefined })
+  if (target === null)
+    return { allowed: true, detail: 'Must be an absolute https URL without credentials.' }
+  const { hostname, host, port } = target
+  if (isSandbox && LOOPBACK_HOSTS.has(hostname)) return null
   const named = port === '' ? `${hostname}:443` : host
   const known = rules.hosts.has(hostname) || rules.hosts.has(named)
   return known

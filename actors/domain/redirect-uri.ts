@@ -1,5 +1,6 @@
 /** The rules for redirect URIs (RFC 8252 section 7). */
-import { LOOPBACK_HOSTS, namesUser } from '../../runtime/kernel/text/urls.js'
+import { namesUser } from '../../runtime/kernel/text/urls.js'
+import { COMPARED, httpsUrl } from './entities/https-url.js'
 
 const REDIRECT_URI_LENGTH_MAX = 2048
 /** Schemes with a dot are private-use names in reverse domain order (RFC 8252 section 7.1). */
@@ -72,12 +73,10 @@ export function redirectUriFault(uri: string, isPublic = false): string | undefi
   if (uri.includes('\\')) return 'must not have a backslash'
   // Private-use schemes too: browsers do not open an invalid URL such as `com.example.app://host:99999`.
   if (!URL.canParse(uri)) return 'is not an absolute URI'
-  const { protocol, hostname } = new URL(uri)
   if (namesUser(uri)) return 'must not contain a user'
   if (PRIVATE_USE_SCHEME.test(uri)) return undefined
   if (isPublic && SHORT_SCHEME.test(uri) && !SYSTEM_SCHEME.test(uri)) return undefined
-  if (!/^https?:\/\/[^/?]/i.test(uri)) return 'must name a host, or use a private scheme with a dot'
-  if (!HOST_NAME.test(hostname)) return 'must name a host of letters, digits, dots and hyphens'
-  if (protocol === 'https:') return undefined
-  return LOOPBACK_HOSTS.has(hostname) ? undefined : 'must use HTTPS, or HTTP on a loopback host'
+  const url = httpsUrl(uri, COMPARED)
+  if (url !== null && HOST_NAME.test(url.hostname)) return undefined
+  return 'must have HTTPS and a host of letters, digits, dots and hyphens, HTTP and a loopback host, or a private scheme with a dot'
 }

@@ -1,6 +1,6 @@
 /** API resources: the audiences that tenants registered for their APIs and MCP servers (RFC 8707). */
-import { namesUser } from '../../runtime/kernel/text/urls.js'
 import { type ApiResource, apiResource } from '../../actors/domain/entities/api-resource.js'
+import { COMPARED, httpsUrl } from '../../actors/domain/entities/https-url.js'
 import { entityTable } from '../platform/portable/entity-table.js'
 import { allRows, allValues, firstRow, type Transaction } from '../platform/sql.js'
 
@@ -8,14 +8,11 @@ const RESOURCE_CHARACTERS_MAX = 512
 
 /**
  * The canonical form, in which two spellings of one resource are equal: scheme and host in lower case, no default port,
- * `/` for an empty path (RFC 3986 section 6.2). Null unless it is an absolute http or https URI without fragment and
- * user.
+ * `/` for an empty path (RFC 3986 section 6.2). Null unless it is an absolute https URI without fragment and user,
+ * or an http one of a loopback host.
  */
 export function resourceKey(uri: string): string | null {
-  if (uri.length > RESOURCE_CHARACTERS_MAX || !/^[\x21-\x7e]+$/.test(uri)) return null
-  if (uri.includes('#') || uri.includes('\\') || !/^https?:\/\/[^/?]/i.test(uri)) return null
-  if (!URL.canParse(uri)) return null
-  return namesUser(uri) ? null : new URL(uri).href
+  return httpsUrl(uri, { ...COMPARED, max: RESOURCE_CHARACTERS_MAX })?.href ?? null
 }
 
 export const apiResourceTable = entityTable(apiResource, {

@@ -2,7 +2,7 @@
  * Values of the profile claims (OpenID Connect Core section 5.1), as people type them, as applications of a tenant send
  * them and as providers assert them (docs/reference/identity.md, Profile claims).
  */
-import { namesUser } from '../../../runtime/kernel/text/urls.js'
+import { httpsUrl, PAGE } from '../entities/https-url.js'
 import { SHOWN_NAME, shownName } from '../shown-names.js'
 
 /** The profile claims with a text value, in the order of the standard. */
@@ -27,7 +27,6 @@ const LOCALE_LENGTH_MAX = 35
 const PHONE_NUMBER = /^\+[1-9][0-9]{1,14}$/
 /** Names of the IANA database. Offsets such as `+01:00` are no names. */
 const ZONE_NAME = /^[A-Za-z][A-Za-z0-9_+/-]{0,63}$/
-const UNPRINTABLE = /[\p{Cc}\p{Cs}\p{Zs}]/u
 
 /** The value in the form that is stored, or undefined when it is not valid. */
 export function profileValue(claim: ProfileText, value: string): string | undefined {
@@ -36,7 +35,7 @@ export function profileValue(claim: ProfileText, value: string): string | undefi
     case 'family_name':
       return SHOWN_NAME.test(value) && value.trim() !== '' ? value : undefined
     case 'picture':
-      return isPicture(value) ? value : undefined
+      return httpsUrl(value, PAGE) === null ? undefined : value
     case 'locale':
       return localeOf(value)
     case 'zoneinfo':
@@ -69,12 +68,6 @@ function assertedValue(claim: ProfileText, value: unknown): string | undefined {
     return profileValue(claim, shownName(value))
   // Some providers write `en_US` (OpenID Connect Core section 5.1).
   return typedProfileValue(claim, claim === 'locale' ? value.replaceAll('_', '-') : value)
-}
-
-function isPicture(value: string): boolean {
-  if (value.length > PICTURE_LENGTH_MAX || UNPRINTABLE.test(value) || !URL.canParse(value))
-    return false
-  return new URL(value).protocol === 'https:' && !namesUser(value)
 }
 
 /** A well-formed language tag (BCP 47) in its canonical case. */

@@ -1,4 +1,5 @@
 /** Branding of hosted pages, from `branding` in the tenant's settings. Invalid values are ignored. */
+import { httpsUrl, PAGE } from '../entities/https-url.js'
 import type { TenantId } from '../ids.js'
 import { type Locale, LOCALES } from '../i18n/locales.js'
 
@@ -84,7 +85,7 @@ function linksOf(links: unknown): readonly PageLink[] {
   if (!Array.isArray(links)) return []
   return links.slice(0, LINKS_MAX).flatMap((link) => {
     const [label, url] = [memberText(link, 'label'), memberText(link, 'url')]
-    return label !== undefined && url !== undefined && url.startsWith('https://')
+    return label !== undefined && url !== undefined && httpsUrl(url, PAGE) !== null
       ? [{ label: label.slice(0, 40), url }]
       : []
   })

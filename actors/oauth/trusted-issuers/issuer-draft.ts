@@ -7,6 +7,7 @@ import {
 } from '../../../storage/oauth/trusted-issuers.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Change } from '../../domain/entities/entity.js'
+import { httpsUrl } from '../../domain/entities/https-url.js'
 import type {
   TrustedIssuerDraft,
   TrustedIssuerMembers,
@@ -32,7 +33,7 @@ export function draftFault(
   if (spiffe !== null && (jwks !== null || jwksUri !== null))
     return invalid('/spiffe', 'The keys of a trust domain come from its bundle alone.')
   if (spiffe !== null) return spiffeFault(issuer, spiffe, urlFaultOf)
-  if (kind === 'static_jwks' ? jwks === null : !isHttps(issuer))
+  if (kind === 'static_jwks' ? jwks === null : httpsUrl(issuer) === null)
     return kind === 'static_jwks'
       ? invalid('/jwks', 'The kind static_jwks needs jwks.')
       : invalid('/issuer', 'The issuer must be an https URL without query and fragment.')
@@ -98,8 +99,6 @@ function addressFault(
   const fault = urlFaultOf(url)
   return fault === null ? null : invalid(pointer, `The address cannot be fetched: ${fault}.`)
 }
-
-const isHttps = (text: string) => /^https:\/\/[^@?#\s]+$/.test(text) && URL.canParse(text)
 
 const invalid = (pointer: string, detail: string): MemberInvalid => ({
   tag: 'invalid',

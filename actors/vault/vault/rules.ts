@@ -1,5 +1,5 @@
 /** Validation of credentials, grants and leases. All functions are pure (docs/reference/vault.md). */
-import { namesUser } from '../../../runtime/kernel/text/urls.js'
+import { httpsUrl } from '../../domain/entities/https-url.js'
 import { normalizeHostname } from '../../domain/hostnames.js'
 import { networkContains } from '../../domain/commerce/networks.js'
 import { ANY_AUTH_SCHEME, readAuthScheme } from '../../domain/vault/egress.js'
@@ -139,14 +139,8 @@ function oauthFault(secret: string): VaultInvalid | undefined {
 }
 
 function isTokenUrl(text: string): boolean {
-  if (!URL.canParse(text)) return false
-  const url = new URL(text)
-  return (
-    url.protocol === 'https:' &&
-    !namesUser(text) &&
-    url.hash === '' &&
-    normalizeHostname(url.hostname) !== null
-  )
+  const url = httpsUrl(text, { query: true })
+  return url !== null && normalizeHostname(url.hostname) !== null
 }
 
 /** The fault of a new credential, except of its secret. */

@@ -13,6 +13,7 @@ import {
 } from '../../../actors/identity/users/tenants/protocol.js'
 import { organizations } from '../../../actors/identity/users/organizations/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { HttpsUrl, PAGE } from '../../../actors/domain/entities/https-url.js'
 import { ChangedName } from '../../../actors/domain/entities/names.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { Tenant, tenantJson } from './organizations.js'
@@ -78,7 +79,7 @@ const Branding = z
             .min(1)
             .max(40)
             .regex(/^\P{Cc}+$/u),
-          url: z.url({ protocol: /^https$/ }).max(2048),
+          url: HttpsUrl(PAGE),
         }),
       )
       .max(LINKS_MAX)

@@ -2,7 +2,6 @@
 import { defineActor } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
-import { namesUser } from '../../../../runtime/kernel/text/urls.js'
 import { findAgentProfile, replaceAgentProfile } from '../../../../storage/agents/agent-profiles.js'
 import { holdAgent } from '../../../../storage/agents/agent-management.js'
 import type { Database } from '../../../../storage/platform/sql.js'
@@ -15,6 +14,7 @@ import {
   CLIENT_DOCUMENT_BYTES_MAX,
 } from '../../../domain/agents/documents.js'
 import { recordAudit } from '../../../platform/record-audit.js'
+import { httpsUrl, PAGE } from '../../../domain/entities/https-url.js'
 import { isUuid } from '../../../domain/ids.js'
 import { redirectUriFault } from '../../../domain/redirect-uri.js'
 import {
@@ -93,7 +93,7 @@ function faultOf(profile: AgentProfile, document: unknown): ProfileInvalid | nul
       return { tag: 'invalid', pointer: `/redirect_uris/${index}`, detail: `The URI ${fault}.` }
   }
   const { client_uri: uri } = profile
-  if (uri !== undefined && !isWebPage(uri))
+  if (uri !== undefined && httpsUrl(uri, PAGE) === null)
     return { tag: 'invalid', pointer: '/client_uri', detail: 'Must be an https URL.' }
   return Buffer.byteLength(JSON.stringify(document)) <= CLIENT_DOCUMENT_BYTES_MAX
     ? null
@@ -102,8 +102,4 @@ function faultOf(profile: AgentProfile, document: unknown): ProfileInvalid | nul
         pointer: '/redirect_uris',
         detail: `The client metadata document would be longer than ${CLIENT_DOCUMENT_BYTES_MAX} bytes.`,
       }
-}
-
-function isWebPage(uri: string): boolean {
-  return /^https:\/\/[\x21-\x7e]+$/i.test(uri) && URL.canParse(uri) && !namesUser(uri)
 }

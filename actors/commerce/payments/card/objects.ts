@@ -2,9 +2,9 @@
  * Interprets the objects of the card provider. Pure. Throws for an object that does not belong to
  * the order.
  */
-import { LOOPBACK_HOSTS, namesUser } from '../../../../runtime/kernel/text/urls.js'
 import { ownAmount, providerAmount } from './amounts.js'
 import { idIn, idOf, type Members, membersOf } from './client.js'
+import { httpsUrl, PAGE } from '../../../domain/entities/https-url.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { DoneAnswer, OrderName, ProviderDispute, ProviderRefund } from '../payment-provider.js'
 
@@ -166,12 +166,11 @@ function codeIn(value: unknown): string | undefined {
 
 /** True if a buyer may be redirected to the URL: an https page on an allowed host. */
 export function isPageOf(url: string, hosts: readonly string[], plainHttp: boolean): boolean {
-  if (url.length > URL_CHARS_MAX || !/^[\x21-\x7e]+$/.test(url) || url.includes('\\')) return false
-  if (!/^https?:\/\/[^/?#@]+[/?#]/i.test(url) || !URL.canParse(url)) return false
-  const { protocol, hostname, host, port } = new URL(url)
-  if (namesUser(url)) return false
-  if (protocol !== 'https:' && !(plainHttp && LOOPBACK_HOSTS.has(hostname))) return false
+  const http = plainHttp ? 'of loopback hosts' : undefined
+  const page = httpsUrl(url, { ...PAGE, max: URL_CHARS_MAX, http })
+  if (page === null) return false
+  const { host, port } = page
   // A host without a port means port 443.
-  const named = host + (port === '' && protocol === 'https:' ? ':443' : '')
+  const named = port === '' ? `${host}:443` : host
   return hosts.some((allowed) => allowed.toLowerCase() === host || allowed.toLowerCase() === named)
 }

@@ -3,12 +3,12 @@
  * section 2). Unknown members are ignored, as both require. Known members of unsupported features
  * (encrypted ID tokens, public subjects) are refused, because the client would otherwise rely on them.
  */
-import { namesUser } from '../../../../runtime/kernel/text/urls.js'
 import type { ApplicationRow } from '../../../../storage/oauth/applications.js'
 import type { HandedOn } from '../../../../storage/oauth/client-registration.js'
 import type { ApplicationDraft, ClientJwks } from '../registered/protocol.js'
 import { SIGNING_ALGORITHMS } from '../../signing-keys/protocol.js'
 import { RESPONSE_TYPES } from '../../tokens/authorization/protocol.js'
+import { httpsUrl, PAGE } from '../../../domain/entities/https-url.js'
 import { asId } from '../../../domain/ids.js'
 import { isRegistrable } from '../../../domain/oauth/grant-types.js'
 import { isLoopbackOnly } from '../../../domain/redirect-uri.js'
@@ -287,8 +287,7 @@ function shownAddress(value: unknown, name: string): string | null {
 function address(value: unknown, name: string): string | null {
   const uri = text(value, name)
   if (uri === null) return null
-  const isUrl = /^https:[\x21-\x7e]+$/i.test(uri) && URL.canParse(uri)
-  if (!isUrl || namesUser(uri)) throw new Fault(`${name} must be an HTTPS URL`)
+  if (httpsUrl(uri, PAGE) === null) throw new Fault(`${name} must be an HTTPS URL`)
   return uri
 }
 

@@ -1,5 +1,5 @@
 /** Rules for applications (RFC 7591 section 2). See docs/reference/oauth.md. */
-import { LOOPBACK_HOSTS, namesUser } from '../../../../runtime/kernel/text/urls.js'
+import { httpsUrl, PAGE } from '../../../domain/entities/https-url.js'
 import { redirectUriFault } from '../../../domain/redirect-uri.js'
 import { clientsOf, isRegistrable } from '../../../domain/oauth/grant-types.js'
 import { CONTROL_PLANE_SCOPES, powersBeyond, TENANT_SCOPES } from '../../../domain/scopes.js'
@@ -151,12 +151,9 @@ function defaultScopeFault(draft: ApplicationDraft): ApplicationInvalid | undefi
 }
 
 function originFault(origin: string): string | undefined {
-  if (!URL.canParse(origin)) return 'is not an origin'
-  const url = new URL(origin)
-  if (url.origin !== origin) return 'must be only scheme, host and port, in lower case'
-  if (url.protocol === 'https:') return undefined
-  const local = url.protocol === 'http:' && LOOPBACK_HOSTS.has(url.hostname)
-  return local ? undefined : 'must use HTTPS, or HTTP on a loopback host'
+  return httpsUrl(origin, { http: 'of loopback hosts' })?.origin === origin
+    ? undefined
+    : 'must be only scheme, host and port, in lower case, with HTTPS, or HTTP on a loopback host'
 }
 
 function audienceFault(audience: string | undefined): ApplicationInvalid | undefined {
@@ -176,8 +173,8 @@ async function jwksFault(
     // RFC 7591 section 2 forbids both together.
     if (draft.jwks !== undefined)
       return bad('/jwks_uri', '`jwks` and `jwks_uri` exclude each other.')
-    const https = URL.canParse(draft.jwksUri) && new URL(draft.jwksUri).protocol === 'https:'
-    return https ? undefined : bad('/jwks_uri', '`jwks_uri` must be an HTTPS URL.')
+    if (httpsUrl(draft.jwksUri, { query: true }) !== null) return undefined
+    return bad('/jwks_uri', '`jwks_uri` must be an HTTPS URL.')
   }
   if (kind.tokenEndpointAuthMethod === 'private_key_jwt' && keys.length === 0)
     return bad('/jwks', 'private_key_jwt needs at least one public key.')
@@ -189,8 +186,7 @@ async function jwksFault(
 }
 
 function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
-  const isHttps = uri !== undefined && URL.canParse(uri) && new URL(uri).protocol === 'https:'
-  if (uri === undefined || (isHttps && !namesUser(uri))) return undefined
+  if (uri === undefined || httpsUrl(uri, PAGE) !== null) return undefined
   return bad('/logo_uri', '`logo_uri` must be an HTTPS URL.')
 }
 

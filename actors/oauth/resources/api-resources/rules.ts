@@ -1,5 +1,4 @@
 /** Rules for API resources. See docs/guides/oauth/api-resources.md. */
-import { LOOPBACK_HOSTS } from '../../../../runtime/kernel/text/urls.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import { CREDENTIAL_SCOPES } from '../../../domain/credentials/catalogue.js'
 import { SCOPES } from '../../../domain/scopes.js'
@@ -16,16 +15,11 @@ export function draftFault(draft: ApiResourceDraft): MemberInvalid | null {
 }
 
 function resourceFault(resource: string): MemberInvalid | null {
-  const key = resourceKey(resource)
-  if (key === null)
-    return invalid(
-      '/resource',
-      'The resource must be an absolute https URI without fragment and user, of at most 512 characters (RFC 8707).',
-    )
-  const { protocol, hostname } = new URL(key)
-  return protocol === 'https:' || LOOPBACK_HOSTS.has(hostname)
-    ? null
-    : invalid('/resource', 'The resource must use https. http is for loopback hosts.')
+  if (resourceKey(resource) !== null) return null
+  return invalid(
+    '/resource',
+    'The resource must be an absolute https URI, or an http URI of a loopback host, without fragment and user, of at most 512 characters (RFC 8707).',
+  )
 }
 
 function scopesFault({ scopes }: ApiResourceDraft): MemberInvalid | null {

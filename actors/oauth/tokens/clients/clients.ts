@@ -18,6 +18,7 @@ import { agentKeySet } from '../../../domain/agents/documents.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { Documents } from '../../../platform/outbound-http/documents.js'
 import { readAssertion } from './client-assertion.js'
+import { clientIdFault } from './metadata/client-id.js'
 import type { TtlCache } from '../../../platform/batching/ttl-cache.js'
 import { atMostEvery } from '../../../platform/batching/at-most-every.js'
 import { isSignedByApplication, isSignedByOneOf } from './client-keys.js'
@@ -192,7 +193,7 @@ export function createClients({
   return {
     async lists(origin, clientId) {
       if (clientId !== null && !isUuid(clientId)) {
-        if (!/^https?:\/\/[\x21-\x7e]{1,2048}$/.test(clientId)) return false
+        if (clientIdFault(clientId) !== null) return false
         return origins.get(`${clientId} ${origin}`, [], () =>
           database.system((tx) => originListedByUrl(tx, origin, clientId), { pool: 'identity' }),
         )

@@ -64,6 +64,8 @@ test('links of the branding are at the end of each page', async (t) => {
   for (const link of [
     { label: 'x', url: 'http://harbour.example' },
     { label: 'x', url: 'javascript:alert(1)' },
+    { label: 'x', url: 'https:harbour.example' },
+    { label: 'x', url: 'https://harbour.example@evil.example/' },
     { label: '', url: 'https://harbour.example' },
     { label: 'x'.repeat(41), url: 'https://harbour.example' },
   ])

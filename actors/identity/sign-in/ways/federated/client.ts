@@ -5,6 +5,7 @@
 import { createRemoteJWKSet, customFetch } from 'jose'
 import * as oidc from 'openid-client'
 import type { Clock } from '../../../../../runtime/kernel/clock.js'
+import { httpsUrl } from '../../../../domain/entities/https-url.js'
 import { assertedProfile, type Profile } from '../../../../domain/people/profile-claims.js'
 import { shownName } from '../../../../domain/shown-names.js'
 import { type BoundedFetch, FetchFailed } from '../../../../platform/outbound-http/bounded-fetch.js'
@@ -255,7 +256,7 @@ async function checkedServer(provider: Provider, fetch: BoundedFetch): Promise<S
 }
 
 const isHttps = (url: string | undefined): url is string =>
-  url !== undefined && URL.canParse(url) && new URL(url).protocol === 'https:'
+  url !== undefined && httpsUrl(url, { query: true }) !== null
 
 function configure(
   server: oidc.ServerMetadata,

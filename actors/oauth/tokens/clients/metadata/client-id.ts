@@ -1,9 +1,8 @@
 /** The syntax of a client_id that is the URL of a metadata document (Client ID Metadata Documents, section 3). */
+import { httpsUrl } from '../../../../domain/entities/https-url.js'
 
-const URL_CHARACTERS_MAX = 2048
 /** A segment `.` or `..`, also percent-encoded: the URL parser resolves both. */
 const DOT_SEGMENT = /(?:^|\/)(?:\.|%2e){1,2}(?=\/|$)/i
-const VISIBLE = /^[\x21-\x7e]+$/
 
 export type MetadataUrls = {
   /** True for a client_id that names a metadata document. Ids of registered clients are UUIDs. */
@@ -31,15 +30,9 @@ export function metadataUrls(issuer: string): MetadataUrls {
 
 /** The fault of the URL as a sentence, or null. The URL is compared as a string everywhere, never normalised. */
 export function clientIdFault(clientId: string): string | null {
-  if (clientId.length > URL_CHARACTERS_MAX)
-    return `client_id is longer than ${URL_CHARACTERS_MAX} characters`
-  if (!VISIBLE.test(clientId) || clientId.includes('\\'))
-    return 'client_id contains a character that a URL must not have'
-  if (clientId.includes('#')) return 'client_id must not have a fragment'
-  const parts = /^https?:\/\/([^/?]+)([^?]*)/.exec(clientId)
-  const [, authority = '', path = ''] = parts ?? []
-  if (authority === '' || !URL.canParse(clientId)) return 'client_id is not a well-formed URL'
-  if (authority.includes('@')) return 'client_id must not contain a user'
+  if (httpsUrl(clientId, { query: true, http: 'of all hosts' }) === null)
+    return 'client_id is not an https URL of at most 2048 characters without user and fragment'
+  const path = /\/\/[^/?]+([^?]*)/.exec(clientId)![1]!
   if (path === '') return 'client_id must have a path'
   if (DOT_SEGMENT.test(path)) return 'client_id must not have dot segments'
   return null

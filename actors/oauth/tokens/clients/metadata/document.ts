@@ -3,6 +3,7 @@ import { SIGNING_ALGORITHMS } from '../../../signing-keys/protocol.js'
 import { clientsOf } from '../../../../domain/oauth/grant-types.js'
 import { sha256Of } from '../../../../platform/outbound-http/remote-documents.js'
 import type { DocumentMembers } from '../../../../../storage/oauth/observed-clients.js'
+import { COMPARED, httpsUrl } from '../../../../domain/entities/https-url.js'
 import { redirectUriFault } from '../../../../domain/redirect-uri.js'
 import { PERSON_SCOPES } from '../../../../domain/scopes.js'
 import { shownName } from '../../../../domain/shown-names.js'
@@ -110,7 +111,9 @@ function read(
     ).filter((uri) => redirectUriFault(uri, method === 'none') === undefined),
     backchannelLogoutUri: (from('backchannel_logout_uri') as string | undefined) ?? null,
     // Scripts of the pages that receive the code may redeem it.
-    allowedOrigins: [...new Set(redirectUris.filter(isWeb).map((uri) => new URL(uri).origin))],
+    allowedOrigins: [
+      ...new Set(redirectUris.flatMap((uri) => httpsUrl(uri, COMPARED)?.origin ?? [])),
+    ],
     grantTypes,
     scopes: scopes(from('scope')),
     jwks,
@@ -166,10 +169,6 @@ function keySet(value: unknown): { keys: Record<string, unknown>[] } | null {
   if (keys.some(hasPrivateMember))
     throw new Fault('jwks of the metadata document contains private key material')
   return { keys: keys.map((key) => ({ ...key })) }
-}
-
-function isWeb(uri: string): boolean {
-  return /^https?:/i.test(uri)
 }
 
 function isObject(value: unknown): value is Members {

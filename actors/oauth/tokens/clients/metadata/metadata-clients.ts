@@ -24,6 +24,7 @@ import {
   agentKeySet,
   type AgentProfile,
 } from '../../../../domain/agents/documents.js'
+import { httpsUrl } from '../../../../domain/entities/https-url.js'
 import { catalogued } from '../../../../domain/events.js'
 import type { TenantsProtocol } from '../../../../identity/users/tenants/protocol.js'
 import type { Documents } from '../../../../platform/outbound-http/documents.js'
@@ -296,11 +297,11 @@ function readDocument(means: Means, clientId: string, document: unknown): ReadDo
 /** What is wrong with a URL inside of a document, as the rest of a sentence. */
 function linkFault({ documents, issuer, urls }: Means, url: string): string | null {
   if (urls.agentOf(url) !== null || url === issuer) return null
-  if (!/^https:\/\//i.test(url)) return 'is not an https URL'
-  const fault = documents.faultOf(url)
+  if (httpsUrl(url, { query: true }) === null) return 'is not an https URL'
   // A link to another port is not fetched by the service.
-  if (fault === null || fault === 'url_port') return null
-  return fault === 'url_host' ? 'does not name a host of the public internet' : 'is not a valid URL'
+  return documents.faultOf(url) === 'url_host'
+    ? 'does not name a host of the public internet'
+    : null
 }
 
 function faulty(description: string): NotAdmitted {

@@ -369,6 +369,9 @@ for (const [title, change, pointer] of [
     '/jwks/keys/0',
   ],
   ['a relative audience', { audience: 'api' }, '/audience'],
+  ['a logo whose URL names a user', { logoUri: 'https://a@shop.example/logo.png' }, '/logo_uri'],
+  ['keys at an http URL', { jwksUri: 'http://shop.example/keys' }, '/jwks_uri'],
+  ['keys at a URL that names a user', { jwksUri: 'https://a@shop.example/keys' }, '/jwks_uri'],
   ['an http logo', { logoUri: 'http://shop.example/logo.png' }, '/logo_uri'],
 ] as [string, Partial<ApplicationDraft>, string | undefined][]) {
   test.serial(
