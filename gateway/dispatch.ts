@@ -384,9 +384,7 @@ export class Pipeline {
       respond.problem(context, result.problem)
       return false
     }
-    const { clientId, tenantId } = result.principal
-    // The log of a refusal names the client of the token.
-    context.requester = { clientId, tenantId, grantType: null }
+    context.client = result.principal
     const { administration, billing } = this.needs
     const allowed = administration?.(result.principal, addressOf()) ?? result.principal
     const judged = await this.judge(security, allowed, context)

@@ -371,7 +371,7 @@ interface RouteSpec<
    * request_timeout_secs, and Proxy-Status names the source of each error (RFC 9209).
    */
   readonly proxy?: boolean | undefined
-  /** Answers below 500 are logged at level debug, as for public documents without input. */
+  /** Successful answers, 404 and 503 are logged at level debug, as for public documents without input. */
   readonly quiet?: boolean | undefined
   /** Further problems for OpenAPI: this version never sends them, but clients should handle them. */
   readonly documented?: readonly ProblemName[] | undefined

@@ -405,10 +405,15 @@ type ReasonsOf<Code> = Code extends keyof Known ? keyof Known[Code]['reasons'] :
 /** The word for a failed check. */
 export type OAuthReason = { [C in keyof Known]: ReasonsOf<C> }[keyof Known] & string
 
-/** Who sent a refused request, as far as the service knows it. For logs: never a secret. */
+/** A client that authenticated, or whose token is verified, and its tenant. */
+export type VerifiedClient = { readonly clientId: string; readonly tenantId: string }
+
+/** Who sent a refused request. For logs: never a secret. */
 export type RefusedRequester = {
-  readonly clientId: string | null
-  readonly tenantId: string | null
+  /** Null until authentication succeeds. */
+  readonly client: VerifiedClient | null
+  /** What the request says of itself, and the tenant that this names. Strangers can say it too. */
+  readonly presented: { readonly [Name in keyof VerifiedClient]: string | null }
   readonly grantType: string | null
   /** Finer than the word in the answer, which must not tell which clients exist. */
   readonly reason?: string | undefined

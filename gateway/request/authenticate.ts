@@ -130,7 +130,7 @@ export function authenticator(
       const hostProblem = checking === null ? null : await checking
       return hostProblem === null
         ? { tag: 'principal', principal }
-        : { tag: 'problem', problem: hostProblem }
+        : { tag: 'problem', problem: { ...hostProblem, client: principal } }
     },
   }
 }
@@ -166,7 +166,9 @@ export function scimAuthenticator(
       const { principal } = verdict
       const checking = checkTokenHost(host, principal, options)
       const problem = checking === null ? null : await checking
-      return problem === null ? { tag: 'principal', principal } : { tag: 'problem', problem }
+      return problem === null
+        ? { tag: 'principal', principal }
+        : { tag: 'problem', problem: { ...problem, client: principal } }
     },
   }
 }

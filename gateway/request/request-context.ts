@@ -1,6 +1,6 @@
 /** The state of a request in the pipeline. */
 import type { BrowserSession } from '../../actors/identity/sign-in/sessions/protocol.js'
-import type { RefusedRequester } from '../../actors/domain/oauth-reasons.js'
+import type { RefusedRequester, VerifiedClient } from '../../actors/domain/oauth-reasons.js'
 import type { Principal } from '../../actors/domain/principal.js'
 import type { WindowState } from '../../actors/operations/rate-limits/protocol.js'
 import type { AskOptions, Leaver } from '../../runtime/kernel/actor.js'
@@ -47,8 +47,11 @@ export class RequestContext implements AskOptions, Leaver {
   cookies: readonly string[] = NO_COOKIES
   /** Error code of the response, for the log. */
   error: string | null = null
-  /** The check that failed, and who sent the request, as far as the outcome says it. For the log. */
+  /** The check that failed. For the log. */
   reason: string | null = null
+  /** The client that authenticated, or of the verified token. For the log. */
+  client: VerifiedClient | null = null
+  /** What a refusal of an OAuth endpoint says of its sender. For the log. */
   requester: RefusedRequester | null = null
   /** The check that failed, in words that only the log has. Null: `reason`. */
   logReason: string | null = null
@@ -82,15 +85,16 @@ export class RequestContext implements AskOptions, Leaver {
     return this
   }
 
-  /** What an OAuth request says of itself, unverified. For the log. */
-  get presented(): { readonly clientId: string | null; readonly grantType: string | null } {
-    const { form, exchange } = this
-    const authorization = exchange.headers.get('authorization') ?? null
-    const clientId =
-      authorization === null && form.length === 0 ? '' : namedClient(authorization, form)
+  /** What a request with client authentication says of itself, unverified. For the log. */
+  get presented(): Pick<RefusedRequester, 'presented' | 'grantType'> {
+    const { form, exchange, route } = this
+    const isOfClient = route?.route.security.scheme === 'client'
+    const clientId = isOfClient
+      ? namedClient(exchange.headers.get('authorization') ?? null, form)
+      : ''
     const grantType = form.find(([name]) => name === 'grant_type')?.[1] ?? ''
     return {
-      clientId: CLIENT_ID.test(clientId) ? clientId : null,
+      presented: { clientId: CLIENT_ID.test(clientId) ? clientId : null, tenantId: null },
       grantType: GRANT_TYPE.test(grantType) ? grantType : null,
     }
   }

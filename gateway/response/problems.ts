@@ -1,6 +1,6 @@
 /** The catalogue of problem types, and problem documents (RFC 9457, docs/reference/errors.md). */
 import { textsIn } from '../../actors/domain/i18n/languages.js'
-import { OAUTH_ERRORS } from '../../actors/domain/oauth-reasons.js'
+import { OAUTH_ERRORS, type VerifiedClient } from '../../actors/domain/oauth-reasons.js'
 import type { MessageKey } from '../pages/texts/texts.js'
 import type english from './problems/en.json'
 
@@ -130,6 +130,8 @@ export function oauthErrorPath(error: string): string {
  * RFC 6750 section 3).
  */
 export function quotable(text: string): string {
+  /** The client of a valid token, for the log line alone. */
+  readonly client?: VerifiedClient | undefined
   return text.replaceAll(/[^ !#-[\]-~]/g, "'")
 }
 

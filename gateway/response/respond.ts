@@ -66,6 +66,7 @@ export class Responder {
     }
     if (rendered.form === 'oauth') {
       context.reason = rendered.reason ?? null
+      context.client = rendered.requester?.client ?? context.client
       context.requester = rendered.requester ?? null
       context.logReason = rendered.requester?.reason ?? null
       this.oauthError(
@@ -139,6 +140,7 @@ export class Responder {
   problem(context: RequestContext, problem: Problem, close = false): void {
     const { status, title } = PROBLEM_TYPES[problem.name]
     context.error ??= problem.error ?? problemCode(problem.name)
+    context.client ??= problem.client ?? null
     if (status === 401 || status === 403) context.logReason ??= context.reason ?? reasonOf(problem)
     const errors = errorsOf(context, this.needs.servesScim)
     const oauth = errors === 'oauth'
@@ -362,7 +364,7 @@ function levelOf(
   isQuiet: boolean,
 ): 'debug' | 'info' | 'warn' | 'error' {
   // Health probes report 503 for as long as the process is not ready.
-  if (isQuiet && (status < 500 || status === 503)) return 'debug'
+  if (isQuiet && (status < 400 || status === 404 || status === 503)) return 'debug'
   // Tenants cause it, as they cause 429.
   if (error === 'share_exhausted') return 'warn'
   if (status >= 500 && !USUAL.has(status)) return 'error'
@@ -370,29 +372,28 @@ function levelOf(
   return error !== null && EXPECTED.has(error) ? 'info' : 'warn'
 }
 
-const stated = (reason: string | null) => (reason === null ? {} : { reason })
-
 /** The word of a refused authority for the log. Every refusal has one. */
 function reasonOf({ reason, members, error, name }: Problem): string {
   const told = members?.['reason']
   return reason ?? (typeof told === 'string' ? told : (error ?? problemCode(name)))
 }
 
-/** The members of the log line of a refusal. */
-function refusalMembers(
-  { reason, logReason, requester, principal, session, presented }: RequestContext,
-  error: string,
-): Record<string, string> {
-  const clientId = requester?.clientId ?? principal?.clientId ?? presented.clientId
-  const tenantId = requester?.tenantId ?? principal?.tenantId ?? session?.tenantId ?? null
-  const grantType = requester?.grantType ?? presented.grantType
-  return {
+/** The members of the log line of a refusal. What the request says without proof has other names. */
+function refusalMembers(context: RequestContext, error: string): Record<string, unknown> {
+  const { reason, logReason, principal, session } = context
+  const client = context.client ?? principal
+  const sent = context.requester ?? context.presented
+  const presented = client === null ? sent.presented : null
+  const members = {
     error,
-    ...stated(logReason ?? reason),
-    ...(clientId === null ? {} : { client_id: clientId }),
-    ...(tenantId === null ? {} : { tenant_id: tenantId }),
-    ...(grantType === null ? {} : { grant_type: grantType }),
+    reason: logReason ?? reason,
+    client_id: client?.clientId,
+    tenant_id: client?.tenantId ?? session?.tenantId,
+    presented_client_id: presented?.clientId,
+    presented_tenant_id: presented?.tenantId,
+    grant_type: sent.grantType ?? context.presented.grantType,
   }
+  return Object.fromEntries(Object.entries(members).filter(([, value]) => value != null))
 }
 
 /** The name of this proxy in Proxy-Status (RFC 9209 section 2). */

@@ -239,7 +239,7 @@ function summary(entry: TraceEntry): string {
       .join(' ')
   switch (entry.source) {
     case 'log':
-      return `${String(entry['level'])} ${String(entry['msg'] ?? '')} ${say('method', 'route', 'status', 'error', 'reason', 'client_id', 'tenant_id', 'grant_type', 'actor', 'ms')}`
+      return `${String(entry['level'])} ${String(entry['msg'] ?? '')} ${say('method', 'route', 'status', 'error', 'reason', 'client_id', 'tenant_id', 'presented_client_id', 'presented_tenant_id', 'grant_type', 'actor', 'ms')}`
     case 'audit':
       return `${String(entry['type'])} ${say('outcome', 'tenant_id', 'client_id', 'event_id')}`
     case 'egress':

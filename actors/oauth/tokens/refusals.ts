@@ -39,9 +39,11 @@ export function refusedRequester(
   presented: ClientAuthenticationRead,
 ): RefusedRequester {
   const named = 'clientId' in presented ? presented.clientId : null
+  const found = client && { clientId: client.row.id, tenantId: tenantOf(client) }
   return {
-    clientId: client?.row.id ?? (named !== null && isUuid(named) ? named : null),
-    tenantId: client === null ? null : tenantOf(client),
+    // A public client proves nothing: anyone can send its id.
+    client: client?.confidential === true ? found : null,
+    presented: found ?? { clientId: idOr(named), tenantId: null },
     grantType: grantType !== null && GRANT_TYPE.test(grantType) ? grantType : null,
   }
 }
@@ -52,14 +54,16 @@ export function refusedClient(
   { reason, tenantId }: WhyRefused,
 ): RefusedRequester {
   return {
-    clientId: clientId !== null && isUuid(clientId) ? clientId : null,
-    tenantId,
+    client: null,
+    presented: { clientId: idOr(clientId), tenantId },
     grantType: null,
     reason,
   }
 }
 
-export const whyOf = ({ tenantId, reason }: RefusedRequester) => ({ tenantId, reason })
+const idOr = (named: string | null) => (named !== null && isUuid(named) ? named : null)
+
+export const whyOf = ({ presented, reason }: RefusedRequester) => ({ presented, reason })
 
 function tenantOf(client: Client): string {
   return client.kind === 'application' ? client.row.tenantId : client.row.homeTenantId

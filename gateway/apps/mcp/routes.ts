@@ -149,6 +149,7 @@ export function mcpRoute({
 
 const CREDENTIALS: Problem = {
   name: 'unauthorized',
+  reason: 'credentials_not_taken',
   detail: 'This endpoint is anonymous. Send the request without the Authorization header.',
   headers: { 'www-authenticate': 'Bearer error="invalid_request"' },
 }

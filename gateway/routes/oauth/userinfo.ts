@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   authorization,
   type PushRefused,
+  type TokenMisplaced,
   type UserinfoRefused,
 } from '../../../actors/oauth/tokens/authorization/protocol.js'
 import type { Unauthenticated } from '../../../actors/oauth/tokens/protocol.js'
@@ -108,7 +109,10 @@ const userinfoReplies = {
     reason: 'token_missing',
     ...missingToken(challengeHints(baseUrl, NEEDED)),
   })),
-  misplaced: problem(403, WRONG_TENANT_HOST.name, { detail: WRONG_TENANT_HOST.detail }),
+  misplaced: problem(403, WRONG_TENANT_HOST.name, ({ client }: TokenMisplaced) => ({
+    detail: WRONG_TENANT_HOST.detail,
+    client,
+  })),
   userinfo_refused: choice<UserinfoRefused, UserinfoRefused['error']>(({ error }) => error, {
     invalid_request: problem(400, 'bad-request', challenged('invalid_request')),
     insufficient_scope: problem(403, 'insufficient-scope', (outcome, { baseUrl }) => ({
@@ -120,6 +124,7 @@ const userinfoReplies = {
     unauthorized,
     policy_denied: unauthorized,
     invalid_dpop_proof: unauthorized,
+      client: outcome.client,
     use_dpop_nonce: unauthorized,
     token_expired: problem(401, 'token-expired', unauthenticated),
     token_revoked: problem(401, 'token-revoked', unauthenticated),

@@ -2,6 +2,7 @@
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { Acr } from '../../../domain/assurance.js'
 import type { SessionId, TenantId } from '../../../domain/ids.js'
+import type { VerifiedClient } from '../../../domain/oauth-reasons.js'
 import type { PageTenant } from '../../../domain/tenants/branding.js'
 import type {
   Authenticate,
@@ -255,9 +256,11 @@ export type Userinfo = {
 /** The request has no token, neither in the header nor in the form. */
 export type NoToken = { readonly tag: 'no_token' }
 /** The host belongs to another tenant. */
-export type TokenMisplaced = { readonly tag: 'misplaced' }
+export type TokenMisplaced = { readonly tag: 'misplaced'; readonly client: VerifiedClient }
 export type UserinfoRefused = {
   readonly tag: 'userinfo_refused'
+  /** Of the valid token. */
+  readonly client?: VerifiedClient
   readonly error: 'invalid_request' | 'insufficient_scope'
   readonly description: string
 }

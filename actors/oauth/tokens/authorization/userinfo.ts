@@ -70,7 +70,7 @@ export async function getUserinfo(
   const { principal } = verified
   const { tenantId, subject, subjectType, clientId, scopes, grantId } = principal
   const there = await tenants.resolve({ host }, context)
-  if (namesOtherTenant(there, tenantId)) return { tag: 'misplaced' }
+  if (namesOtherTenant(there, tenantId)) return { tag: 'misplaced', client: { clientId, tenantId } }
   // Accounts belong to no tenant, so the look-up crosses tenants.
   const [audience, facts, grant] = await database.system(
     async (tx) => [
@@ -83,7 +83,10 @@ export async function getUserinfo(
   if (![issuer, audience].some((own) => own !== undefined && principal.audience.includes(own)))
     return FOR_ANOTHER
   if (subjectType !== 'human' || !scopes.includes('openid'))
-    return refused('insufficient_scope', 'a user token with the scope openid is needed')
+    return {
+      ...refused('insufficient_scope', 'a user token with the scope openid is needed'),
+      client: { clientId, tenantId },
+    }
   if (facts === undefined)
     return { tag: 'refused', error: 'token_revoked', description: 'the user is not active' }
   const named = grant === undefined ? [] : namedIn(grant, scopes)

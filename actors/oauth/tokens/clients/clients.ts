@@ -57,7 +57,7 @@ type Known =
 
 export type WhyRefused = {
   readonly reason: string
-  /** The tenant of a client that exists. */
+  /** The tenant of the presented client. Null if it does not exist. */
   readonly tenantId: string | null
 }
 

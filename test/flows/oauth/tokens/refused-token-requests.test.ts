@@ -42,10 +42,13 @@ test('a refused token request is logged with error, client, tenant and grant', a
       error,
       client_id: clientId = null,
       tenant_id: tenantOfClient = null,
+      presented_client_id: named = null,
+      presented_tenant_id: tenantOfNamed = null,
       grant_type: grant = null,
       reason,
     } = access
-    return { error, clientId, tenantId: tenantOfClient, grant, reason }
+    const presented = { clientId: named, tenantId: tenantOfNamed }
+    return { error, clientId, tenantId: tenantOfClient, presented, grant, reason }
   }
   const client = { client_id: clientId, client_secret: secret }
   const planted = 'a-code-never-issued-0123456789'
@@ -53,6 +56,7 @@ test('a refused token request is logged with error, client, tenant and grant', a
     error: 'invalid_grant',
     clientId,
     tenantId,
+    presented: { clientId: null, tenantId: null },
     grant: 'authorization_code',
   })
   t.like(await ask({ ...client, grant_type: 'client_credentials', scope: 'fly' }), {
@@ -65,22 +69,40 @@ test('a refused token request is logged with error, client, tenant and grant', a
   const service = { ...client, grant_type: 'client_credentials', scope: 'openid' }
   t.like(await ask({ ...service, tenant_id: crypto.randomUUID() }), { error: 'invalid_request' })
   t.like(await ask({ ...service, tenant_id: 'another' }), { error: 'invalid_request' })
-  // The log names the tenant of a client that exists. An id that is not a UUID is not repeated.
+  // What is said without proof has other names. An id that is not a UUID is not repeated.
   const wrong = { ...client, client_secret: 'a-wrong-secret-0123456789' }
   const grant = { grant_type: 'refresh_token', refresh_token: planted }
   t.like(await ask({ ...wrong, ...grant }), {
     error: 'invalid_client',
-    clientId,
-    tenantId,
+    clientId: null,
+    tenantId: null,
+    presented: { clientId, tenantId },
     grant: 'refresh_token',
     reason: 'client_secret_wrong',
   })
-  t.like(await ask({ ...wrong, ...grant, client_id: crypto.randomUUID() }), {
-    tenantId: null,
+  const unknown = crypto.randomUUID()
+  t.like(await ask({ ...wrong, ...grant, client_id: unknown }), {
+    clientId: null,
+    presented: { clientId: unknown, tenantId: null },
     reason: 'client_unknown',
   })
-  t.like(await ask({ ...grant, client_id: clientId }), { tenantId, reason: 'client_method_wrong' })
-  t.like(await ask({ ...wrong, ...grant, client_id: 'no id\nat all' }), { clientId: null })
+  t.like(await ask({ ...grant, client_id: clientId }), {
+    tenantId: null,
+    presented: { clientId, tenantId },
+    reason: 'client_method_wrong',
+  })
+  t.like(await ask({ ...wrong, ...grant, client_id: 'no id\nat all' }), {
+    clientId: null,
+    presented: { clientId: null, tenantId: null },
+  })
+  const open = await relyingParty(running, { tenantId }, { clientType: 'public' })
+  const redeemed = { grant_type: 'authorization_code', client_id: open.clientId, code: planted }
+  t.like(await ask(redeemed), {
+    error: 'invalid_grant',
+    clientId: null,
+    tenantId: null,
+    presented: { clientId: open.clientId, tenantId },
+  })
   t.like(await ask({ ...client, grant_type: 'x\ny' }), {
     error: 'unsupported_grant_type',
     grant: null,
@@ -122,6 +144,7 @@ test('every refused authority of the API has a reason in the log', async (t) => 
   for (const [path, headers, status, reason] of [
     ['/api/v1/applications', {}, 401, 'token_missing'],
     ['/api/v1/applications', { authorization: 'Digest x' }, 401, 'token_malformed'],
+    ['/api/v1/applications', { authorization: `Basic ${btoa('a:b')}` }, 401, 'token_malformed'],
     ['/api/v1/applications', bearer('a.b.c'), 401, 'token_invalid'],
     ['/api/v1/applications', bearer(narrow), 403, 'scope_missing'],
     ['/api/v1/vault/credentials', bearer(narrow), 403, 'scope_missing'],
@@ -136,7 +159,37 @@ test('every refused authority of the API has a reason in the log', async (t) => 
     t.false((await answer.text()).includes('"reason"'), 'the answer does not tell it')
     const entry = await entryOf(answer.headers.get('x-request-id'))
     t.is(entry['reason'], reason, path)
-    if (status === 403 && path !== '/userinfo')
-      t.like(entry, { client_id: agent.agentId, tenant_id: agent.tenantId }, path)
+    const known = status === 403 ? agent : null
+    t.is(entry['client_id'], known?.agentId, path)
+    t.is(entry['tenant_id'], known?.tenantId, path)
+    t.is(entry['presented_client_id'], undefined, path)
   }
+})
+
+test('an endpoint of clients logs what a wrong Basic header names as presented', async (t) => {
+  const running = await sharedService('people')
+  t.teardown(() => running.end())
+  const named = crypto.randomUUID()
+  const answer = await fetch(`${running.baseUrl}/oauth/revoke`, {
+    method: 'POST',
+    headers: { authorization: `Basic ${btoa(`${named}:b`)}` },
+    body: new URLSearchParams({ token: 'x' }),
+  })
+  t.is(answer.status, 401)
+  const entry = await entryOf(answer.headers.get('x-request-id'))
+  t.like(entry, { error: 'invalid_client', presented_client_id: named })
+  t.false('client_id' in entry)
+})
+
+test('a refusal of the MCP endpoint is logged', async (t) => {
+  const running = await sharedService('mcp')
+  t.teardown(() => running.end())
+  const answer = await fetch(`${running.baseUrl}/mcp`, {
+    method: 'POST',
+    headers: { authorization: 'Bearer x', 'content-type': 'application/json' },
+    body: '{}',
+  })
+  t.is(answer.status, 401)
+  const entry = await entryOf(answer.headers.get('x-request-id'))
+  t.like(entry, { route: '/mcp', status: 401, reason: 'credentials_not_taken', level: 40 })
 })
