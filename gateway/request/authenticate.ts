@@ -121,6 +121,7 @@ export function authenticator(
           problem: {
             name: PROBLEM_OF[verdict.error],
             reason: verdict.error === 'unauthorized' ? 'token_invalid' : verdict.error,
+            error: verdict.error,
             ...refusedToken(verdict, hints()),
           },
         }
@@ -201,7 +202,6 @@ export function refusedToken(verdict: Unauthenticated, hints: string) {
     : `Bearer error="invalid_token", error_description="${words}", ${hints}`
   return {
     detail: description,
-    error,
     errorDescription: description,
     headers: {
       'www-authenticate': challenge,

@@ -44,6 +44,62 @@ const RULES = {
 
 export type ProblemName = keyof typeof RULES
 
+const FINER = {
+  'bad-request': [
+    'access_denied',
+    'authorization_pending',
+    'expired_token',
+    'invalid_buyer',
+    'invalid_grant',
+    'invalid_price',
+    'invalid_redirect_uri',
+    'invalid_request',
+    'invalid_scope',
+    'invalid_target',
+    'redirect_host_not_allowed',
+    'slow_down',
+  ],
+  unauthorized: [
+    'insufficient_user_authentication',
+    'invalid_dpop_proof',
+    'policy_denied',
+    'use_dpop_nonce',
+  ],
+  forbidden: ['billing_feature_disabled', 'billing_suspended'],
+  'policy-denied': [
+    'budget_exceeded',
+    'contract_not_allowed',
+    'recipient_not_allowed',
+    'wallet_frozen',
+  ],
+  'not-found': ['wallet_not_provisioned'],
+  conflict: [
+    'account_shared',
+    'checkout_not_open',
+    'fixture_user_limit',
+    'insufficient_balance',
+    'last_owner',
+    'payment_method_unavailable',
+    'user_not_active',
+  ],
+  'unprocessable-content': ['domain_not_verified', 'rule_not_pinned'],
+  'rate-limited': ['budget_exceeded', 'captcha_degraded_throttled'],
+  'service-unavailable': ['share_exhausted'],
+} as const satisfies { readonly [Name in ProblemName]?: readonly string[] }
+
+/** The codes that are finer than their problem type. A code that is not listed does not compile. */
+export const FINER_CODES: { readonly [Name in ProblemName]?: readonly string[] } = FINER
+
+type SnakeCase<Name> = Name extends `${infer Head}-${infer Tail}`
+  ? `${Head}_${SnakeCase<Tail>}`
+  : Name
+/** The codes of answers of a problem type. */
+export type CodeOf<Name extends ProblemName> =
+  | SnakeCase<Name>
+  | (Name extends keyof typeof FINER ? (typeof FINER)[Name][number] : never)
+/** The codes of all answers. */
+export type ErrorCode = CodeOf<ProblemName> | keyof typeof OAUTH_ERRORS
+
 type ProblemType<Name extends ProblemName = ProblemName> = {
   readonly status: (typeof RULES)[Name][0]
   readonly retry: keyof typeof english.retry
@@ -63,10 +119,10 @@ export const PROBLEM_TYPES = Object.fromEntries(
 /** One fault in a request: a JSON pointer (RFC 6901) as URI fragment, or a named part. */
 export type PointedError = { readonly pointer: string; readonly detail: string }
 
-export type ProblemDetails = {
+export type ProblemDetails<Name extends ProblemName = ProblemName> = {
   readonly detail?: string | undefined
   /** The snake_case code. Default: the name of the type. */
-  readonly error?: string | undefined
+  readonly error?: CodeOf<Name> | undefined
   readonly errorDescription?: string | undefined
   readonly errors?: readonly PointedError[] | undefined
   /** Whole seconds, for Retry-After and the member retry_after. */
@@ -74,6 +130,8 @@ export type ProblemDetails = {
   /** Extension members (RFC 9457 section 3.2). */
   readonly members?: Readonly<Record<string, unknown>> | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
+  /** The client of a valid token, for the log line alone. */
+  readonly client?: VerifiedClient | undefined
 }
 
 /** A problem of the catalogue with its details. */
@@ -130,8 +188,6 @@ export function oauthErrorPath(error: string): string {
  * RFC 6750 section 3).
  */
 export function quotable(text: string): string {
-  /** The client of a valid token, for the log line alone. */
-  readonly client?: VerifiedClient | undefined
   return text.replaceAll(/[^ !#-[\]-~]/g, "'")
 }
 

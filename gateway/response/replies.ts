@@ -4,7 +4,13 @@ import type { RefusedRequester } from '../../actors/domain/oauth-reasons.js'
 import type { ByteStream } from '../../runtime/kernel/stream.js'
 import type { HeaderPair } from '../http-exchange.js'
 import { type Browser, NO_BROWSER } from '../request/browser.js'
-import { PROBLEM_TYPES, type Problem, type ProblemDetails, type ProblemName } from './problems.js'
+import {
+  type ErrorCode,
+  PROBLEM_TYPES,
+  type Problem,
+  type ProblemDetails,
+  type ProblemName,
+} from './problems.js'
 
 /** Parts of the request for rules. */
 export type ReplyContext = {
@@ -60,7 +66,7 @@ export type Rendered =
   | {
       readonly form: 'oauth'
       readonly status: number
-      readonly error: string
+      readonly error: ErrorCode
       readonly description: string | undefined
       readonly headers?: Readonly<Record<string, string>> | undefined
       /** The check that failed: the anchor of `error_uri`, and a member of the log line. */
@@ -343,6 +349,11 @@ function resolve<Outcome, Value extends object>(
 export function problem<Outcome, Name extends ProblemName>(
   status: (typeof PROBLEM_TYPES)[Name]['status'],
   name: Name,
+  details?: Details<Outcome, ProblemDetails<Name>>,
+): ReplyRule<Outcome>
+export function problem<Outcome>(
+  status: number,
+  name: ProblemName,
   details?: Details<Outcome, ProblemDetails>,
 ): ReplyRule<Outcome> {
   return {
@@ -370,7 +381,7 @@ type OAuthErrorDetails = {
 /** A protocol error body: `{"error", "error_description"}` (RFC 6749 section 5.2). */
 export function oauthError<Outcome>(
   status: number,
-  code: string,
+  code: ErrorCode,
   details?: Details<Outcome, OAuthErrorDetails>,
 ): ReplyRule<Outcome> {
   return {

@@ -11,6 +11,7 @@ import type { AskOptions } from '../../../runtime/kernel/actor.js'
 import type { AnyRef, Refs } from '../../compile-route.js'
 import { TEXTS } from '../../pages/texts/texts.js'
 import {
+  FINER_CODES,
   PROBLEM_TYPES,
   type Problem,
   problemCode,
@@ -90,30 +91,22 @@ export class Documents {
 
   /** The problem types and the codes of OAuth answers, as GET /errors/{name} shows them. */
   errorCodes(): readonly object[] {
-    const types = (Object.keys(PROBLEM_TYPES) as ProblemName[]).map((name) => {
+    const listed = (Object.keys(PROBLEM_TYPES) as ProblemName[]).flatMap((name) => {
       const { status, title, meaning } = PROBLEM_TYPES[name]
-      return { status, code: problemCode(name), title, meaning }
+      const codes = [problemCode(name), ...(FINER_CODES[name] ?? [])]
+      return codes.map((code) => ({ status, code, title, meaning }))
     })
     const statuses = oauthStatuses(this.options.routes)
-    const oauth = Object.entries(OAUTH_ERRORS).flatMap(([code, { meaning }]) =>
-      // The others are parameters of a redirect to the client, and 400 where no redirect is possible.
-      [...(statuses.get(code) ?? [400])]
-        .filter((status) => !types.some((type) => type.code === code && type.status === status))
-        .map((status) => ({ status, code, title: code, meaning })),
-    )
-    return [...types, ...finerCodes(this.options.routes), ...oauth]
+    const oauth = Object.entries(OAUTH_ERRORS).flatMap(([code, { meaning }]) => {
+      const known = listed.filter((one) => one.code === code).map(({ status }) => Number(status))
+      // Without one it is a parameter of a redirect to the client, and 400 where no redirect is possible.
+      const given = statuses.get(code) ?? (known.length === 0 ? [400] : [])
+      return [...given]
+        .filter((status) => !known.includes(status))
+        .map((status) => ({ status, code, title: code, meaning }))
+    })
+    return [...listed, ...oauth]
   }
-}
-
-/** The codes of answers that are finer than their problem type, such as `last_owner` of a conflict. */
-function finerCodes(routes: readonly Route[]): readonly object[] {
-  const found = new Map<string, object>()
-  for (const { status, problem, code } of routes.flatMap(docsOf)) {
-    if (problem === undefined || code === undefined || Object.hasOwn(OAUTH_ERRORS, code)) continue
-    const { title, meaning } = PROBLEM_TYPES[problem]
-    found.set(`${status} ${code}`, { status, code, title, meaning })
-  }
-  return [...found.values()]
 }
 
 const docsOf = ({ target }: Route): readonly ResponseDoc[] =>

@@ -1,5 +1,5 @@
 /** Error pages, with the status of the corresponding problem document and the request id. */
-import { PROBLEM_TYPES, type Problem } from '../../response/problems.js'
+import { type ErrorCode, PROBLEM_TYPES, type Problem } from '../../response/problems.js'
 import type { MessageKey } from '../texts/texts.js'
 import { type Branding, type Frame, renderPage } from './render.js'
 
@@ -33,7 +33,7 @@ type Failure = {
   readonly requestId: string
   readonly branding?: Branding | null | undefined
   /** An error code for support, if the failure has one. */
-  readonly code?: string | undefined
+  readonly code?: ErrorCode | undefined
   /** A path of the service to continue at. */
   readonly link?: { readonly path: string; readonly key: MessageKey } | undefined
 }

@@ -16,6 +16,7 @@ import {
   unknownRequestPage,
 } from '../../pages/agents/delegation.js'
 import { callerOf } from '../../request/caller.js'
+import type { CodeOf } from '../../response/problems.js'
 import { presenter } from '../../response/presenter.js'
 import { json, page, pageForm, problem, type Route, reply, route, seeOther } from '../../route.js'
 
@@ -109,9 +110,9 @@ const delegationJson = (record: DelegationRecord) =>
   shown({ ...record, scope: record.scopes.join(' ') })
 
 /** The errors of RFC 8628 section 3.5, as problem documents. */
-const refusal = (error: string, detail: string) =>
+const refusal = (error: CodeOf<'bad-request'>, detail: string) =>
   problem(400, 'bad-request', { error, detail, errorDescription: detail })
-const waiting = (error: string, detail: string) =>
+const waiting = (error: CodeOf<'bad-request'>, detail: string) =>
   problem(400, 'bad-request', ({ intervalSecs }: { intervalSecs: number }) => ({
     error,
     detail,

@@ -343,7 +343,7 @@ function invalidDetails({
   pointer,
   detail,
 }: {
-  error: string
+  error: ApplicationInvalid['error']
   pointer: string
   detail: string
 }) {

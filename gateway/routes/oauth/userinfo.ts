@@ -13,6 +13,7 @@ import {
   refusedToken,
   scopeChallenge,
 } from '../../request/authenticate.js'
+import type { CodeOf, ErrorCode } from '../../response/problems.js'
 import { WRONG_TENANT_HOST } from '../../request/tenant-hosts.js'
 import { choice, formFields, oauthError, problem, type Route, reply, route } from '../../route.js'
 import { AuthorizationParameters } from './authorize.js'
@@ -89,17 +90,23 @@ const pushRefused = choice<PushRefused, PushRefused['error']>(({ error }) => err
 const NEEDED = ['openid']
 
 /** The challenge with its error code (RFC 6750 section 3). */
-const challenged = (error: string) => (outcome: { description: string }) => ({
-  error,
-  detail: outcome.description,
-  errorDescription: outcome.description,
-  headers: { 'www-authenticate': `Bearer error="${error}"` },
-})
+const challenged =
+  <Code extends ErrorCode>(error: Code) =>
+  (outcome: { description: string }) => ({
+    error,
+    detail: outcome.description,
+    errorDescription: outcome.description,
+    headers: { 'www-authenticate': `Bearer error="${error}"` },
+  })
 const unauthenticated = (outcome: Unauthenticated, { baseUrl }: { baseUrl: string }) => ({
   reason: outcome.error === 'unauthorized' ? 'token_invalid' : outcome.error,
   ...refusedToken(outcome, challengeHints(baseUrl, NEEDED)),
 })
-const unauthorized = problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', unauthenticated)
+const unauthorized = (error: CodeOf<'unauthorized'>) =>
+  problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', (outcome, context) => ({
+    ...unauthenticated(outcome, context),
+    error,
+  }))
 const userinfoReplies = {
   userinfo: reply(200, UserinfoResponse, ({ claims }: { claims: object }) => {
     return claims as z.input<typeof UserinfoResponse>
@@ -117,15 +124,15 @@ const userinfoReplies = {
     invalid_request: problem(400, 'bad-request', challenged('invalid_request')),
     insufficient_scope: problem(403, 'insufficient-scope', (outcome, { baseUrl }) => ({
       ...challenged('insufficient_scope')(outcome),
+      client: outcome.client,
       headers: scopeChallenge(baseUrl, NEEDED),
     })),
   }),
   refused: choice<Unauthenticated, Unauthenticated['error']>(({ error }) => error, {
-    unauthorized,
-    policy_denied: unauthorized,
-    invalid_dpop_proof: unauthorized,
-      client: outcome.client,
-    use_dpop_nonce: unauthorized,
+    unauthorized: unauthorized('unauthorized'),
+    policy_denied: unauthorized('policy_denied'),
+    invalid_dpop_proof: unauthorized('invalid_dpop_proof'),
+    use_dpop_nonce: unauthorized('use_dpop_nonce'),
     token_expired: problem(401, 'token-expired', unauthenticated),
     token_revoked: problem(401, 'token-revoked', unauthenticated),
     delegation_expired: problem(401, 'delegation-expired', unauthenticated),

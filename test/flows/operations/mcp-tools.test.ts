@@ -1,9 +1,11 @@
 /** The tools of POST /mcp: each returns what the service serves by HTTP. */
+import { readdirSync, readFileSync } from 'node:fs'
 import { OAUTH_ERRORS } from '../../../actors/domain/oauth-reasons.js'
 import test, { type ExecutionContext } from 'ava'
 import { CREDENTIAL_SCOPES } from '../../../actors/domain/credentials/catalogue.js'
 import { SCOPES } from '../../../actors/domain/scopes.js'
 import { routes } from '../../../gateway/route-table.js'
+import { FINER_CODES, PROBLEM_TYPES, type ProblemName } from '../../../gateway/response/problems.js'
 import { GUIDES } from '../../../gateway/apps/mcp/guides.js'
 import { callerOf, demand } from '../../support/agents/journey.js'
 import { mcpOf } from '../../support/operations/mcp.js'
@@ -191,7 +193,14 @@ test('list_scopes, list_event_types and list_error_codes are the catalogues', as
   t.true(organizations.every(({ type }) => type.startsWith('org.')))
 
   const codes = (await called(t, 'list_error_codes')).items
-  t.true(codes.some(({ status, code }) => status === 409 && code === 'last_owner'))
+  for (const [name, finer = []] of Object.entries(FINER_CODES)) {
+    const { status } = PROBLEM_TYPES[name as ProblemName]
+    for (const code of finer)
+      t.true(
+        codes.some((one) => one.code === code && one.status === status),
+        `${status} ${code}`,
+      )
+  }
   for (const { status, code, title, meaning } of codes) {
     const page = await http.call(`/errors/${code.replaceAll('_', '-')}`)
     // A code that is finer than its problem type has the page of the type.
@@ -207,6 +216,21 @@ test('list_scopes, list_event_types and list_error_codes are the catalogues', as
       pairs.some((pair) => pair.endsWith(` ${code}`)),
       code,
     )
+  // Codes that functions make too.
+  const files = readdirSync('gateway', { recursive: true, encoding: 'utf8' })
+  const made = files
+    .filter((file) => /^(?:pages|request|response|routes)\/.*[.]ts$/.test(file))
+    .flatMap((file) => [
+      ...readFileSync(`gateway/${file}`, 'utf8').matchAll(
+        /\b(?:error: |code = |(?:refusal|waiting|bad)\(\s*|oauthError\(\s*\d+,\s*)'([a-z_]+)'/g,
+      ),
+    ])
+    .map(([, code]) => code!)
+  t.true(made.length > 60, String(made.length))
+  t.deepEqual(
+    made.filter((code) => !codes.some((one) => one.code === code)),
+    [],
+  )
   // What a client of each endpoint meets is among them.
   for (const [path, method] of [
     ['/oauth/token', 'POST'],
