@@ -161,15 +161,15 @@ export class Pipeline {
         return
       }
       const match = router.match(exchange.path)
-      if (match === null) {
+      const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
+      const route = match?.resource.methods.get(method)
+      if (match === null || route?.route.isPath?.(match.params, exchange.headers) === false) {
         respond.problem(context, {
           name: 'not-found',
           detail: 'There is no resource at this path.',
         })
         return
       }
-      const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
-      const route = match.resource.methods.get(method)
       if (route === undefined) {
         void this.withoutRoute(context, match.resource)
         return

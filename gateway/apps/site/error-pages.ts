@@ -16,7 +16,8 @@ import {
   problemCode,
   type ProblemName,
 } from '../../response/problems.js'
-import { NO_CONTEXT } from '../../response/replies.js'
+import { wantsPage } from '../../request/browser.js'
+import { decodeParams } from '../../router.js'
 import { ownRoute, problem, type Rendered, type ResponseDoc, type Route } from '../../route.js'
 
 const Params = z.object({ name: z.string().max(64) })
@@ -27,7 +28,6 @@ const Headers = z.object({
 const PAGE_DOCS: readonly ResponseDoc[] = [{ status: 200, contentType: 'text/html', schema: null }]
 
 export function errorPageRoutes(i18n: I18nSettings): readonly Route[] {
-  const unknown = problem(404, 'not-found', { detail: 'There is no such problem type.' })
   const shared = {
     method: 'GET',
     tags: ['Operations'],
@@ -59,17 +59,20 @@ export function errorPageRoutes(i18n: I18nSettings): readonly Route[] {
     responses: [
       ...PAGE_DOCS,
       { status: 404, contentType: 'text/html', schema: null },
-      ...unknown.docs,
+      ...problem(404, 'not-found', {}).docs,
     ],
+    isPath: (raw, headers) => {
+      const name = decodeParams(raw)?.['name'] ?? ''
+      const isKnown = isProblemName(name) || isOAuthCode(name.replaceAll('-', '_'))
+      return isKnown || (Params.safeParse({ name }).success && name !== '' && wantsPage(headers))
+    },
     answer: ({ params, headers }) => {
       const { name } = params as z.infer<typeof Params>
       if (isProblemName(name)) return pageOf(name, localeOf(headers))
       const code = name.replaceAll('-', '_')
       if (isOAuthCode(code)) return oauthPageOf(code)
       // A browser gets the list of those that exist.
-      return /\btext\/html\b/i.test((headers as z.infer<typeof Headers>).accept ?? '')
-        ? { ...pageOf(null, localeOf(headers)), status: 404, cacheControl: 'no-store' }
-        : unknown.render(null, NO_CONTEXT)
+      return { ...pageOf(null, localeOf(headers)), status: 404, cacheControl: 'no-store' }
     },
   })
   return [list, one]

@@ -212,6 +212,20 @@ test('the page of a problem type has cause, remedy and retry rule', async (t) =>
   t.regex(await unknown.text(), /href="\/errors\/rate-limited"/, 'a browser gets the list')
 })
 
+test('a path below /errors that no page can have is answered as other unknown paths are', async (t) => {
+  for (const name of ['%00', '%zz', '%2f', 'a%0ab', 'x'.repeat(65), 'a/b', '', 'no-such-type']) {
+    const page = await open(`/errors/${name}`)
+    t.is(page.status, 404, name)
+    t.regex(page.headers.get('content-type') ?? '', /^text\/html/, name)
+    for (const accept of ['application/json', '*/*']) {
+      const answer = await fetch(`${at.baseUrl}/errors/${name}`, { headers: { accept } })
+      t.is(answer.status, 404, `${accept} ${name}`)
+      t.is(answer.headers.get('content-type'), 'application/problem+json', name)
+      t.like(await answer.json(), { error: 'not_found' })
+    }
+  }
+})
+
 test('the page of a problem type is in the language of the browser', async (t) => {
   for (const locale of LOCALES) {
     const texts = PROBLEM_TEXTS[locale]
