@@ -9,6 +9,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import test from 'ava'
 import { anchors } from '../../actors/agents/agents/anchors.js'
+import { createLogoutSender } from '../../actors/oauth/logout/sender.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
 import { localSigner, UNSEALED } from '../../runtime/cli/webhooks/local-signer.js'
 import {
@@ -126,6 +127,18 @@ const FEATURES: readonly Feature[] = [
       try {
         const result = await sender.send(outgoing, localSigner(), new AbortController().signal)
         return result.responseStatus === null ? result.error : null
+      } finally {
+        await sender.close()
+      }
+    },
+  },
+  {
+    name: 'logout tokens',
+    takesUrls: true,
+    async ask(url, resolve) {
+      const sender = createLogoutSender({ settings: production, resolve })
+      try {
+        return (await sender.send('', url, 'token')).error
       } finally {
         await sender.close()
       }
@@ -329,6 +342,7 @@ const MADE_IN: Readonly<Record<string, string>> = {
   'actors/platform/outbound-http/documents.ts': 'documents (key sets, sector files, metadata)',
   'actors/platform/outbound-http/bounded-fetch.ts': 'sign-in with other providers',
   'actors/webhooks/delivery/sender.ts': 'webhooks',
+  'actors/oauth/logout/sender.ts': 'logout tokens',
   'actors/vault/vault/token-endpoint.ts': 'token endpoints of managed OAuth',
   'actors/identity/sign-in/limits/captcha.ts': 'captcha',
   'actors/identity/passwords/breaches.ts': 'breached passwords',

@@ -2,6 +2,7 @@
  * Posts a logout token to an application, through the dialer (OpenID Connect Back-Channel Logout 1.0 section 2.5). Redirects
  * are not followed, and no cookies are stored or sent.
  */
+import type { Resolver } from '../../platform/outbound-http/dialer.js'
 import { proxyErrorOf } from '../../platform/outbound-http/failures.js'
 import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
 import { judgeTarget } from '../../platform/outbound-http/targets.js'
@@ -27,8 +28,15 @@ export interface LogoutSender {
   close(): Promise<void>
 }
 
-export function createLogoutSender(settings: EgressSettings, groups?: TenantGroups): LogoutSender {
-  const { dialer, rules } = outbound(settings, { connectTimeoutMs: CONNECT_MS_MAX, groups })
+type LogoutSenderNeeds = {
+  readonly settings: EgressSettings
+  readonly groups?: TenantGroups | undefined
+  /** Injected by tests. */
+  readonly resolve?: Resolver | undefined
+}
+
+export function createLogoutSender({ settings, ...more }: LogoutSenderNeeds): LogoutSender {
+  const { dialer, rules } = outbound(settings, { ...more, connectTimeoutMs: CONNECT_MS_MAX })
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
   return {
     async send(tenantId, uri, token) {

@@ -51,7 +51,7 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       random,
       registry,
       keys: context.ref(signingKeys),
-      sender: createLogoutSender(egressSettingsOf(settings), shared.groups),
+      sender: createLogoutSender({ settings: egressSettingsOf(settings), groups: shared.groups }),
       issuer: shared.issuer,
       settings: settings.logout,
       settled: untilSettled(context),

@@ -192,9 +192,8 @@ function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
 
 /** OpenID Connect Back-Channel Logout 1.0 section 2.2: HTTPS for every client, since a token goes there. */
 function logoutUriFault(uri: string | undefined): ApplicationInvalid | undefined {
-  if (uri === undefined) return undefined
-  const fault = redirectUriFault(uri) ?? (/^https:/i.test(uri) ? undefined : 'must use HTTPS')
-  return fault === undefined ? undefined : bad('/backchannel_logout_uri', `The URI ${fault}.`)
+  if (uri === undefined || httpsUrl(uri, { query: true }) !== null) return undefined
+  return bad('/backchannel_logout_uri', 'The URI must be an HTTPS URL without a fragment.')
 }
 
 function first(
