@@ -10,7 +10,7 @@ export const REPEATED_MS = 60_000
 const NONCE_BYTES = 12
 const TAG_BYTES = 16
 
-/** `sent` has a secret of its own: the handle of a request, or the token of a link. */
+/** `sent` is a secret too: the handle of a request, or the token of a link. */
 export type Answering = { readonly browserId: string; readonly sent: string }
 
 const keyOf = ({ browserId, sent }: Answering): Uint8Array =>

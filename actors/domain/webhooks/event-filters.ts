@@ -1,5 +1,5 @@
 /** Event filters of webhook subscriptions: exact names, `prefix.*`, or `*`. */
-import { EVENT_TYPES, type EventType } from './events.js'
+import { EVENT_TYPES, type EventType } from '../events.js'
 
 export const EVENT_FILTERS_MAX = 100
 

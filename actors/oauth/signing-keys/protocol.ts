@@ -121,12 +121,5 @@ export type KeysState = {
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
 export const signingKeys = address<SigningKeysProtocol>('keys', {
-  idempotent: [
-    'sign',
-    'keySet',
-    'signForTenant',
-    'tenantKeySet',
-    'verificationKey',
-    'state',
-  ],
+  idempotent: ['sign', 'keySet', 'signForTenant', 'tenantKeySet', 'verificationKey', 'state'],
 })

@@ -10,7 +10,7 @@ import { takeEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import type { LaneKey } from '../../../storage/webhooks/delivery-lanes.js'
 import { activeWebhooks } from '../../../storage/webhooks/webhooks.js'
-import { matchesEvent } from '../../domain/event-filters.js'
+import { matchesEvent } from '../../domain/webhooks/event-filters.js'
 import { EVENT_TYPES } from '../../domain/events.js'
 import { envelopeOf } from '../../domain/webhooks/envelope.js'
 

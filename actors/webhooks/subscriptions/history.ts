@@ -18,7 +18,7 @@ import { DELIVERIES_CHANNEL, wakeLanes } from '../../../storage/webhooks/deliver
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { findWebhook } from '../../../storage/webhooks/webhooks.js'
 import { envelopeOf } from '../../domain/webhooks/envelope.js'
-import { selectedTypes } from '../../domain/event-filters.js'
+import { selectedTypes } from '../../domain/webhooks/event-filters.js'
 import { EVENT_TYPES } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'

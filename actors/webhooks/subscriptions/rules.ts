@@ -4,7 +4,7 @@
  */
 import type { Random } from '../../../runtime/kernel/random.js'
 import type { EventType } from '../../domain/events.js'
-import { EVENT_FILTERS_MAX, isEventFilter } from '../../domain/event-filters.js'
+import { EVENT_FILTERS_MAX, isEventFilter } from '../../domain/webhooks/event-filters.js'
 import { SECRET_BYTES_MAX, SECRET_BYTES_MIN } from '../../domain/webhooks/signature.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { WebhookDraft, WebhookInvalid } from './protocol.js'

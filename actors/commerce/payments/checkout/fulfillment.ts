@@ -16,7 +16,7 @@ import {
   webhooksByHint,
 } from '../../../../storage/webhooks/webhooks.js'
 import { chargeOf } from '../records.js'
-import { selectedTypes } from '../../../domain/event-filters.js'
+import { selectedTypes } from '../../../domain/webhooks/event-filters.js'
 import { isUuid } from '../../../domain/ids.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import type { CheckoutNeeds } from './needs.js'

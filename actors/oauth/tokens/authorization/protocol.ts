@@ -259,7 +259,7 @@ export type NoToken = { readonly tag: 'no_token' }
 export type TokenMisplaced = { readonly tag: 'misplaced'; readonly client: VerifiedClient }
 export type UserinfoRefused = {
   readonly tag: 'userinfo_refused'
-  /** Of the valid token. */
+  /** The client of the valid token. */
   readonly client?: VerifiedClient
   readonly error: 'invalid_request' | 'insufficient_scope'
   readonly description: string
