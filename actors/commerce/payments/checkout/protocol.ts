@@ -189,5 +189,5 @@ export type CardEventRefused = {
 export type NoCardProvider = { readonly tag: 'no_provider' }
 
 export const checkout = address<CheckoutProtocol>('checkout', {
-  idempotent: ['showPayment', 'getFulfillment'],
+  idempotent: ['getFulfillment'],
 })
