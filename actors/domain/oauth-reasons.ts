@@ -417,4 +417,6 @@ export type RefusedRequester = {
   readonly grantType: string | null
   /** Finer than the word in the answer, which must not tell which clients exist. */
   readonly reason?: string | undefined
+  /** A stranger can cause any number: one line a second is logged. */
+  readonly isAnyones?: boolean | undefined
 }

@@ -21,6 +21,7 @@ import {
   quotable,
 } from './problems.js'
 import { errorPage } from '../pages/platform/error.js'
+import { atMostEvery } from '../../runtime/kernel/fairness/at-most-every.js'
 import { pagePolicy, type Rendered } from './replies.js'
 import type { RequestContext } from '../request/request-context.js'
 import { compressedFor, isShared, tagOf, tagsOf } from './shared-body.js'
@@ -55,8 +56,12 @@ type ResponderNeeds = {
 export class Responder {
   private readonly needs: ResponderNeeds
 
+  /** By reason. */
+  private readonly mayLog: (reason: string) => boolean
+
   constructor(needs: ResponderNeeds) {
     this.needs = needs
+    this.mayLog = atMostEvery(1000, needs)
   }
 
   rendered(context: RequestContext, rendered: Rendered, replayed: boolean): void {
@@ -308,8 +313,10 @@ export class Responder {
     else route.meter.observe(status, ms)
     if (context.span !== undefined) endSpan(context.span, context, status)
     const isQuiet = route !== null && (route.light || route.route.quiet === true)
-    const level = levelOf(status, context.error, isQuiet)
     const { log } = this.needs
+    const isAnyones = context.requester?.isAnyones === true
+    const isRepeated = isAnyones && !this.mayLog(String(context.logReason))
+    const level = isRepeated ? 'debug' : levelOf(status, context.error, isQuiet)
     if (!log.isLevelEnabled(level)) return
     log[level](
       {

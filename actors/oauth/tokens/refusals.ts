@@ -63,7 +63,11 @@ export function refusedClient(
 
 const idOr = (named: string | null) => (named !== null && isUuid(named) ? named : null)
 
-export const whyOf = ({ presented, reason }: RefusedRequester) => ({ presented, reason })
+export const whyOf = ({ presented, reason, isAnyones }: RefusedRequester) => ({
+  presented,
+  reason,
+  isAnyones,
+})
 
 function tenantOf(client: Client): string {
   return client.kind === 'application' ? client.row.tenantId : client.row.homeTenantId

@@ -6,7 +6,7 @@ import {
   trustedIssuer,
   type TrustedIssuerMembers,
 } from '../../domain/entities/trusted-issuer.js'
-import { atMostEvery } from '../../platform/batching/at-most-every.js'
+import { atMostEvery } from '../../../runtime/kernel/fairness/at-most-every.js'
 import { isUuid } from '../../domain/ids.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import { entityHandlers } from '../../platform/entity-handlers.js'

@@ -5,7 +5,7 @@
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
-import { atMostEvery } from '../../platform/batching/at-most-every.js'
+import { atMostEvery } from '../../../runtime/kernel/fairness/at-most-every.js'
 import { importIssuerKey, type IssuerKey } from '../../platform/jose/issuer-jws.js'
 import type { RemoteDocuments } from '../../platform/outbound-http/remote-documents.js'
 

@@ -7,6 +7,7 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import { isUuid } from '../../../domain/ids.js'
+import { STEPS } from '../../trusted-issuers/protocol.js'
 import { tenantOfRequest } from '../clients/metadata/tenant-of-request.js'
 import type { AdmittedClient } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
@@ -175,6 +176,9 @@ const REFUSALS = {
   ],
 } as const
 
+/** Steps up to the signature. */
+const UNPROVEN = new Set<string>(['tenant', ...STEPS.slice(0, STEPS.indexOf('exp'))])
+
 /** The refusal of an assertion as grant, or as client authentication. */
 export function assertionRefused(
   error: keyof typeof REFUSALS,
@@ -184,6 +188,9 @@ export function assertionRefused(
   const [description, reason] = REFUSALS[error]
   return {
     ...refuse(error, description, reason),
-    requester: refusedClient({ clientId }, { reason: `workload_${refused}`, tenantId }),
+    requester: {
+      ...refusedClient({ clientId }, { reason: `workload_${refused}`, tenantId }),
+      isAnyones: UNPROVEN.has(refused),
+    },
   }
 }

@@ -1,11 +1,14 @@
 /** The log entry and the body of a refused token request, and what they must not contain. */
 import test from 'ava'
+import { generateKeyPair, SignJWT } from 'jose'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
 import { sharedService } from '../../../support/service.js'
 import { linesOf } from '../../../support/service/exchanges.js'
 import { until } from '../../../support/service/watch.js'
+
+const running = await sharedService('plain')
 
 type Line = Readonly<Record<string, unknown>>
 
@@ -19,8 +22,6 @@ async function entryOf(id: string | null): Promise<Line> {
 
 test('a refused token request is logged with error, client, tenant and grant', async (t) => {
   const asked: string[] = []
-  const running = await sharedService('plain')
-  t.teardown(() => running.end())
   const { tenantId } = await bootstrapped(running)
   const { clientId, secret } = await relyingParty(
     running,
@@ -192,4 +193,28 @@ test('a refusal of the MCP endpoint is logged', async (t) => {
   t.is(answer.status, 401)
   const entry = await entryOf(answer.headers.get('x-request-id'))
   t.like(entry, { route: '/mcp', status: 401, reason: 'credentials_not_taken', level: 40 })
+})
+
+test('refused tokens of unknown issuers, which cost a stranger nothing, are one line a second', async (t) => {
+  const { tenantId } = await bootstrapped(running)
+  const grant_type = 'urn:ietf:params:oauth:grant-type:jwt-bearer'
+  const { privateKey } = await generateKeyPair('ES256')
+  const assertion = await new SignJWT({ iss: 'https://unknown.example' })
+    .setProtectedHeader({ alg: 'ES256' })
+    .sign(privateKey)
+  const body = new URLSearchParams({ grant_type, assertion, tenant_id: tenantId })
+  const began = performance.now()
+  const answers = await Promise.all(
+    Array.from({ length: 40 }, () =>
+      fetch(`${running.baseUrl}/oauth/token`, { method: 'POST', body }),
+    ),
+  )
+  const secs = Math.ceil((performance.now() - began) / 1000)
+  t.deepEqual([...new Set(answers.map(({ status }) => status))], [400])
+  const entries = await Promise.all(
+    answers.map(({ headers }) => entryOf(headers.get('x-request-id'))),
+  )
+  t.deepEqual([...new Set(entries.map(({ reason }) => reason))], ['workload_issuer'])
+  const shown = entries.filter(({ level }) => level === 40).length
+  t.true(shown >= 1 && shown <= secs + 1, `${shown} in ${secs} s`)
 })
