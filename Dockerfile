@@ -9,7 +9,7 @@ ARG NODE_IMAGE=node:${NODE_VERSION}-trixie-slim
 FROM ${NODE_IMAGE} AS compile
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
-RUN npm ci --include=dev --include=optional
+RUN npm ci --ignore-scripts --include=dev --include=optional
 COPY tsconfig.base.json tsconfig.json ./
 COPY actors ./actors
 COPY gateway ./gateway
@@ -21,9 +21,9 @@ RUN npx tsc -b runtime
 FROM ${NODE_IMAGE} AS packages
 WORKDIR /src
 COPY package.json package-lock.json .npmrc ./
-COPY deploy/image/trim.mjs ./deploy/image/trim.mjs
-RUN npm ci --omit=dev
-RUN node deploy/image/trim.mjs node_modules
+COPY runtime/trim-packages.mjs ./runtime/trim-packages.mjs
+RUN npm ci --ignore-scripts --omit=dev
+RUN node runtime/trim-packages.mjs --image
 
 FROM ${NODE_IMAGE} AS image
 # Of the source: the commit and its repository.

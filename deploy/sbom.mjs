@@ -26,7 +26,7 @@ const { packages } = JSON.parse(
 )
 const produced = new Set()
 for (const [path, { version, dev, name }] of Object.entries(packages)) {
-  // An optional peer that only development uses: the image removes it (deploy/image/trim.mjs).
+  // An optional peer that only development uses: the image removes it (runtime/trim-packages.mjs).
   if (path === '' || dev === true || path === 'node_modules/typescript') continue
   produced.add(`${name ?? path.slice(path.lastIndexOf('node_modules/') + 13)}@${version}`)
 }

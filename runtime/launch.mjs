@@ -4,7 +4,8 @@
  *
  * The scripts of package.json put thread-pool.cjs in front of it.
  *
- *   node runtime/launch.mjs serve | test | tour | svc | migrate | backup | restore | bench | prepare   [arguments ...]
+ *   node runtime/launch.mjs serve | test | tour | svc | migrate | backup | restore | bench | prepare | installed
+ *     [arguments ...]
  */
 import { spawnSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
@@ -18,6 +19,9 @@ const LOCK_WAIT_MS = 600_000
 const LOCK_POLL_MS = 250
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
+const modules = join(root, 'node_modules')
+/** Holds the checksum of the lock file that is installed. */
+const stamp = join(modules, '.svc-lock')
 const ENTRIES = {
   serve: ['dist/runtime/main.js', 'serve', '--egress-beside'],
   migrate: ['dist/runtime/main.js', 'migrate'],
@@ -29,16 +33,21 @@ const ENTRIES = {
   bench: ['dist/bench/run.js'],
   // The script of package.json goes on.
   prepare: null,
+  // The last step of npm ci.
+  installed: null,
 }
 
 const [task = '', ...rest] = process.argv.slice(2)
 const entry = ENTRIES[task]
 if (entry === undefined) stop(`unknown task '${task}': one of ${Object.keys(ENTRIES).join(', ')}`)
 requireNode()
-withLock(() => {
-  install()
-  compile()
-})
+if (task === 'installed') settle(isWhole())
+else {
+  withLock(() => {
+    install()
+    compile()
+  })
+}
 if (entry !== null) {
   const [file, ...leading] = entry
   process.argv = [process.argv[0], join(root, file), ...leading, ...rest]
@@ -54,11 +63,7 @@ function requireNode() {
 
 /** Installs exactly the lock file, without install scripts, when it is not what is installed. */
 function install() {
-  const stamp = join(root, 'node_modules', '.svc-lock')
-  const wanted = createHash('sha256')
-    .update(readFileSync(join(root, 'package-lock.json')))
-    .digest('hex')
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === wanted) return
+  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === checksum()) return
   say('installing packages (npm ci, no install scripts) ...')
   run(...npm(), [
     'ci',
@@ -68,7 +73,25 @@ function install() {
     '--no-audit',
     '--no-fund',
   ])
-  writeFileSync(stamp, wanted)
+  settle(true)
+}
+
+function checksum() {
+  return createHash('sha256')
+    .update(readFileSync(join(root, 'package-lock.json')))
+    .digest('hex')
+}
+
+/** Removes what this machine never reads. Where all packages are here, the next start installs nothing. */
+function settle(isComplete) {
+  run(process.execPath, [], [join(root, 'runtime/trim-packages.mjs')])
+  if (isComplete) writeFileSync(stamp, checksum())
+}
+
+/** A user can leave packages out: npm ci --omit=dev. */
+function isWhole() {
+  const { npm_command: command, npm_config_omit: omit } = process.env
+  return command === 'ci' && omit === undefined && existsSync(join(modules, 'ava'))
 }
 
 function npm() {
@@ -85,7 +108,7 @@ function compile() {
   if (fresh) say('compiling ...')
   else removeOrphans()
   const projects = task === 'test' || task === 'bench' ? [] : ['runtime']
-  run(process.execPath, [join(root, 'node_modules/typescript/bin/tsc')], ['-b', ...projects])
+  run(process.execPath, [join(modules, 'typescript/bin/tsc')], ['-b', ...projects])
 }
 
 /** Removes compiled files of sources that were moved or deleted: the compiler leaves them, and tests among them would run. */

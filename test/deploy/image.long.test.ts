@@ -77,7 +77,7 @@ test('the image has every file that the service reads besides compiled code', (t
   const missed = files.filter(
     (path) =>
       /\.\w+$/.test(path) &&
-      !/\.c?ts$|tsconfig[\w.]*\.json$|^migrations\/|launch\.mjs$|README\.md$/.test(path) &&
+      !/\.c?ts$|tsconfig[\w.]*\.json$|^migrations\/|(?:launch|trim-packages)\.mjs$|README\.md$/.test(path) &&
       statSync(join(ROOT, path)).isFile() &&
       !existsSync(join(ROOT, 'dist', path)) &&
       !copied.some((one) => path === one || path.startsWith(`${one}/`)),
@@ -247,5 +247,5 @@ test('the listed programs of the image exist in the source tree', (t) => {
   const files = words.map(([, path]) => path!).filter((path) => /\.[cm]?js$/.test(path))
   t.true(files.length >= 2)
   for (const path of files) t.notThrows(() => statSync(join(ROOT, path)), path)
-  t.notThrows(() => execFileSync('node', ['--check', join(ROOT, 'deploy/image/trim.mjs')]))
+  t.notThrows(() => execFileSync('node', ['--check', join(ROOT, 'runtime/trim-packages.mjs')]))
 })

@@ -100,7 +100,9 @@ for (const [command, program, text, ran] of [
        writeFileSync(${JSON.stringify(program)}, ${JSON.stringify(text)}, { mode: 0o755 })`,
     )
     mkdirSync(join(root, 'runtime'))
-    copyFileSync('runtime/launch.mjs', join(root, 'runtime/launch.mjs'))
+    for (const file of ['runtime/launch.mjs', 'runtime/trim-packages.mjs']) {
+      copyFileSync(file, join(root, file))
+    }
     const out = execFileSync('npm', ['run', '--silent', command, '--', 'one', 'two'], {
       cwd: root,
       encoding: 'utf8',
