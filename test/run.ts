@@ -41,6 +41,7 @@ import { describedRoutes } from './support/contract.js'
 import { openFleetPool, openServicePool } from './support/fleet/pool.js'
 import { openPostOffice } from './support/fleet/post-office.js'
 import { serverFolder, startTestPostgres } from './support/storage/postgres.js'
+import { toolProgram } from './support/tools.js'
 
 const DETAIL_LINES_MAX = 25
 const SLOWEST = 10
@@ -92,6 +93,7 @@ async function main(): Promise<number> {
   }
   rmSync(join(root, 'coverage'), { recursive: true, force: true })
   bringPrograms()
+  if (!bringTools()) return 1
   if (options.isWhole && options.through === undefined && !checks()) return 1
   // Processes pass it on to those that they start.
   if (options.flags.has('--coverage'))
@@ -281,10 +283,15 @@ function bringPrograms(): void {
   if (status !== 0) say(`programs for some tests are missing: ${stderr.trim()}`)
 }
 
+function bringTools(): boolean {
+  const path = join(root, 'test', 'tools', 'run.mjs')
+  return spawnSync(process.execPath, [path], { stdio: 'inherit' }).status === 0
+}
+
 function checks(): boolean {
   const steps: [name: string, command: string, args: string[]][] = [
-    ['lint', bin('oxlint'), ['--quiet']],
-    ['format', bin('biome'), ['format', '--reporter=summary']],
+    ['lint', toolProgram('oxlint'), ['--quiet']],
+    ['format', toolProgram('biome'), ['format', '--reporter=summary']],
   ]
   return steps.every(([name, command, args]) => {
     const { status, stdout, stderr } = spawnSync(command, args, { cwd: root, encoding: 'utf8' })
@@ -509,7 +516,7 @@ function showCoverage(): void {
     '--merge-async',
     '--src=.',
   ]
-  execFileSync(bin('c8'), ['report', ...options], { cwd: root, stdio: 'inherit' })
+  execFileSync(toolProgram('c8'), ['report', ...options], { cwd: root, stdio: 'inherit' })
   const text = readFileSync(join(root, 'coverage', 'coverage-summary.json'), 'utf8')
   const { total } = JSON.parse(text) as { total: Record<string, { pct: number }> }
   say(`coverage: ${total['lines']?.pct} % of lines, ${total['branches']?.pct} % of branches`)

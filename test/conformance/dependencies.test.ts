@@ -1,4 +1,4 @@
-/** docs/concepts/dependencies.md has the packages of package.json, each in the table of the folders that import it. */
+/** docs/concepts/dependencies.md has the packages of both manifests, each in the table of the folders that import it. */
 import { readdirSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import test from 'ava'
@@ -16,7 +16,9 @@ type Manifest = Readonly<
     Readonly<Record<string, string>>
   >
 >
-const manifest = JSON.parse(readFileSync('package.json', 'utf8')) as Manifest
+const manifestOf = (path: string) => JSON.parse(readFileSync(path, 'utf8')) as Manifest
+const manifest = manifestOf('package.json')
+const tools = manifestOf('test/tools/package.json').dependencies
 const page = readFileSync('docs/concepts/dependencies.md', 'utf8')
 
 /** The packages of a table by its heading. `@scope/*` stands for all packages of the scope. */
@@ -43,14 +45,14 @@ function imported(folders: readonly string[]): ReadonlySet<string> {
   )
   const specifiers = files.flatMap((file) => [
     ...readFileSync(file, 'utf8').matchAll(
-      /\b(?:from|import|import\(|require\(|resolve\()\s*'((?:@[\w-]+\/)?[\w.-]+)(?:\/[^']*)?'/g,
+      /\b(?:from|import|import\(|require\(|toolRequire\(|resolve\()\s*'((?:@[\w-]+\/)?[\w.-]+)(?:\/[^']*)?'/g,
     ),
   ])
   return new Set(specifiers.map(([, name]) => name!))
 }
 
 const runtime = Object.keys({ ...manifest.dependencies, ...manifest.optionalDependencies })
-const development = Object.keys(manifest.devDependencies).filter(
+const development = Object.keys({ ...manifest.devDependencies, ...tools }).filter(
   (name) => !name.startsWith('@types/'),
 )
 

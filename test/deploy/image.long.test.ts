@@ -77,7 +77,9 @@ test('the image has every file that the service reads besides compiled code', (t
   const missed = files.filter(
     (path) =>
       /\.\w+$/.test(path) &&
-      !/\.c?ts$|tsconfig[\w.]*\.json$|^migrations\/|(?:launch|trim-packages)\.mjs$|README\.md$/.test(path) &&
+      !/\.c?ts$|tsconfig[\w.]*\.json$|^migrations\/|(?:launch|trim-packages)\.mjs$|README\.md$/.test(
+        path,
+      ) &&
       statSync(join(ROOT, path)).isFile() &&
       !existsSync(join(ROOT, 'dist', path)) &&
       !copied.some((one) => path === one || path.startsWith(`${one}/`)),

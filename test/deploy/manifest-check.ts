@@ -1,7 +1,7 @@
 /** Checks Kubernetes objects as a strict API server does: their values, and that no member is unknown. */
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { dirname, join } from 'node:path'
+import { toolRequire } from '../support/tools.js'
 
 export type KubernetesObject = {
   readonly apiVersion: string
@@ -9,8 +9,7 @@ export type KubernetesObject = {
   readonly metadata: { readonly name: string }
 }
 
-const require = createRequire(import.meta.url)
-const MODELS = dirname(require.resolve('kubernetes-models/package.json'))
+const MODELS = dirname(toolRequire.resolve('kubernetes-models/package.json'))
 
 /**
  * The faults of an object. Its types come from the package kubernetes-models, which is generated from the OpenAPI
@@ -20,7 +19,7 @@ export function faultsOf(object: KubernetesObject): string[] | undefined {
   const module = `kubernetes-models/${object.apiVersion}/${object.kind}`
   let model: Readonly<Record<string, unknown>>
   try {
-    model = require(module) as typeof model
+    model = toolRequire(module) as typeof model
   } catch {
     return undefined
   }
@@ -65,6 +64,6 @@ function importOf(text: string, type: string | undefined, file: string): string 
   if (from === undefined) return undefined
   if (from.startsWith('.')) return join(dirname(file), `${from}.d.ts`)
   const [scope, name, ...rest] = from.split('/')
-  const root = dirname(require.resolve(`${scope}/${name}/package.json`, { paths: [MODELS] }))
+  const root = dirname(toolRequire.resolve(`${scope}/${name}/package.json`, { paths: [MODELS] }))
   return `${join(root, ...rest)}.d.ts`
 }

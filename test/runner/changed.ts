@@ -4,7 +4,8 @@ import { existsSync, readFileSync } from 'node:fs'
 import { basename, dirname, extname, join, normalize } from 'node:path'
 
 /** Every test runs with these. */
-const OF_ALL = /^(?:package(?:-lock)?\.json|tsconfig.*\.json|ava\.config\.js|test\/run\.ts)$/
+const OF_ALL =
+  /^(?:(?:test\/tools\/)?package(?:-lock)?\.json|tsconfig.*\.json|ava\.config\.js|test\/run\.ts)$/
 const LOADED_BY_ALL = 'dist/test/support/seed.js'
 /** They import the whole service: past them the area of a changed module decides. */
 const SERVICE = ['dist/runtime/process/startup.js', 'dist/runtime/main.js']

@@ -1,4 +1,4 @@
-/** What the step after the installation of packages removes. */
+/** What the installed packages weigh, and what the step after their installation removes. */
 import { execFileSync } from 'node:child_process'
 import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
@@ -6,6 +6,7 @@ import { dirname, join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
 import { PINNED_NATIVE_SHA256 } from '../../gateway/transports/native.js'
 
+const MEBIBYTES_MAX = 350
 const { platform, arch, versions } = process
 const NATIVE = `uws_${platform}_${arch}_`
 
@@ -43,6 +44,17 @@ function clone(t: ExecutionContext): { root: string; files(): string[] } {
       .toSorted()
   return { root, files }
 }
+
+test(`the packages of the project have at most ${MEBIBYTES_MAX} MB`, (t) => {
+  const out = execFileSync('du', ['-m', '-d', '1', '--exclude=.cache', 'node_modules/'], {
+    encoding: 'utf8',
+  })
+  const lines = out
+    .trim()
+    .split('\n')
+    .toSorted((a, b) => Number.parseInt(b, 10) - Number.parseInt(a, 10))
+  t.true(Number.parseInt(lines[0]!, 10) <= MEBIBYTES_MAX, lines.slice(0, 20).join('\n'))
+})
 
 test('the binaries of uWebSockets.js are those that are pinned for this platform', (t) => {
   const found = readdirSync('node_modules/uWebSockets.js').filter((name) => name.endsWith('.node'))

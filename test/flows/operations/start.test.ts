@@ -17,13 +17,15 @@ import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { fileURLToPath } from 'node:url'
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 import { apiOf } from '../../support/api.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { testCommands } from '../../support/pages/docs-page.js'
 import { freePort, TEST_DEFAULTS, type TestService, twoFreePorts } from '../../support/service.js'
 import { asOrdinaryUser, giveAway, isRoot, processesOf, shown, svc } from '../vault/command.js'
+
+const LOG_LINES_MAX = 15
 
 /** A new data directory. Processes that a failed test left in it are ended. */
 function dataDirectory(t: { teardown(end: () => void): void }): string {
@@ -49,6 +51,14 @@ const withoutNpm = (command: string) =>
   command
     .replace(/^npm run --silent svc -- /, `${process.execPath} ${MAIN} `)
     .replace(/^npm run tour -- /, `${process.execPath} ${MAIN} tour `)
+
+/** The log of a start. A person reads it. */
+function beforeReady(t: ExecutionContext, output: string): string {
+  const [before = ''] = output.split('svc is ready')
+  // The last one is the empty line of the banner.
+  t.true(before.trimEnd().split('\n').length <= LOG_LINES_MAX, before)
+  return before
+}
 
 const jwks = async (url: string) => (await fetch(`${url}/.well-known/jwks.json`)).text()
 
@@ -78,9 +88,7 @@ test('a first start prints its address, and a second one keeps the data, also af
   t.is((await fetch(shown(first.output(), 'discovery'))).status, 200)
   t.is(shown(first.output(), 'data'), folder)
   t.regex(first.output(), /^ {2}off +\d+ features, .*commerce.*wallet.*scim/m)
-  const [before = ''] = first.output().split('svc is ready')
-  // The last one is the empty line of the banner.
-  t.true(before.trimEnd().split('\n').length <= 15, before)
+  const before = beforeReady(t, first.output())
   // On a busy machine the first check of the database can take longer than its limit.
   const lines = before
     .split('\n')
@@ -122,6 +130,7 @@ test('a first start prints its address, and a second one keeps the data, also af
 
   const second = svc(t, { environment })
   await second.ready()
+  beforeReady(t, second.output())
   t.is(shown(second.output(), 'control-plane tenant'), tenant)
   t.is(await jwks(url), published, 'the signing keys are the same')
   const intruder = svc(t, { environment: (await local(folder)).environment })

@@ -5,15 +5,14 @@
 import { spawn } from 'node:child_process'
 import { readFileSync } from 'node:fs'
 import { createServer, request, type IncomingMessage, type ServerResponse } from 'node:http'
-import { createRequire } from 'node:module'
 import { once } from 'node:events'
 import type { AddressInfo } from 'node:net'
 import { createInterface } from 'node:readline'
 import { setTimeout as sleep } from 'node:timers/promises'
 import { type Abi, encodeDeployData, getAddress } from 'viem'
+import { toolRequire } from '../tools.js'
 import { CHAIN_ID, type Contract, type MarketPlaces, TOKEN_NAME } from './market.js'
 
-const require = createRequire(import.meta.url)
 const SOURCES = new URL('../../../../test/support/commerce/', import.meta.url)
 
 type Call = { readonly method: string }
@@ -25,7 +24,7 @@ type Compiled = {
 
 /** The contracts of a file, by name. */
 function compiled(file: string): Map<string, Contract> {
-  const solc = require('solc') as Solc
+  const solc = toolRequire('solc') as Solc
   const output = JSON.parse(
     solc.compile(
       JSON.stringify({
@@ -52,7 +51,7 @@ function compiled(file: string): Map<string, Contract> {
 async function startNode(): Promise<string> {
   const packaged = `@foundry-rs/anvil-${process.platform}-${process.arch === 'x64' ? 'amd64' : process.arch}`
   const node = spawn(
-    require.resolve(`${packaged}/bin/anvil`),
+    toolRequire.resolve(`${packaged}/bin/anvil`),
     ['--port', '0', '--chain-id', String(CHAIN_ID), '--accounts', '1', '--hardfork', 'paris'],
     { stdio: ['ignore', 'pipe', 'inherit'] },
   )

@@ -1,12 +1,12 @@
 /** The official MCP conformance suite (@modelcontextprotocol/conformance), which writes its checks into a folder. */
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
+import { toolRequire } from '../tools.js'
 
 /** The script of the suite. It needs Node.js 22. */
 export const SUITE = join(
-  dirname(createRequire(import.meta.url).resolve('@modelcontextprotocol/conformance/package.json')),
+  dirname(toolRequire.resolve('@modelcontextprotocol/conformance/package.json')),
   'dist',
   'index.js',
 )

@@ -1,10 +1,10 @@
 /** Chromium, if it is installed, with axe for accessibility checks. */
 import { readFileSync } from 'node:fs'
-import { createRequire } from 'node:module'
 import { type BrowserContext, chromium, type Page } from 'playwright-core'
 import { countStart } from '../service/started.js'
+import { toolRequire } from '../tools.js'
 
-const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8')
+const AXE = readFileSync(toolRequire.resolve('axe-core/axe.min.js'), 'utf8')
 
 export type Window = {
   readonly context: BrowserContext

@@ -5,11 +5,10 @@
 import { execFile } from 'node:child_process'
 import { existsSync, mkdirSync, mkdtempSync, renameSync, rmSync } from 'node:fs'
 import { join } from 'node:path'
-import { fileURLToPath } from 'node:url'
 import { promisify } from 'node:util'
+import { CACHE } from '../tools.js'
 
 const run = promisify(execFile)
-const CACHE = fileURLToPath(new URL('../../../../node_modules/.cache/', import.meta.url))
 
 /**
  * The folder whose node_modules has these packages. The first call installs them.
