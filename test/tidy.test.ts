@@ -3,6 +3,7 @@ import { spawnSync } from 'node:child_process'
 import { existsSync, readFileSync, readdirSync } from 'node:fs'
 import { dirname, join, normalize } from 'node:path'
 import test from 'ava'
+import { routes } from '../gateway/route-table.js'
 import { toolProgram } from './support/tools.js'
 
 const FILE_LINES_MAX = 600
@@ -264,6 +265,22 @@ test('a function of storage has the verb of its statement', (t) => {
   t.true(senders.length > 600)
   t.deepEqual(
     senders.filter(({ name, sent }) => !sent.some((statement) => agrees(name, statement))),
+    [],
+  )
+})
+
+test('a function of storage has the name of no operation', (t) => {
+  const operations = new Set(routes.map(({ operationId }) => operationId))
+  const named = sources.flatMap(({ path, text }) =>
+    path.startsWith('storage/')
+      ? [...text.matchAll(/^(?:export )?(?:async )?(?:function|const) (\w+)/gm)].map(
+          ([, name]) => name!,
+        )
+      : [],
+  )
+  t.true(named.length > 900)
+  t.deepEqual(
+    named.filter((name) => operations.has(name)),
     [],
   )
 })

@@ -44,7 +44,7 @@ export const insertDispute = (
   })
 
 /** opened -> closed. @returns undefined when it is not open. */
-export const closeDispute = (
+export const closeDisputeRow = (
   tx: Transaction,
   tenantId: string,
   id: string,

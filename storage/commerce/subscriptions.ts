@@ -157,7 +157,7 @@ export const fallBehind = (
   })
 
 /** Ends the subscription. @returns undefined when it has ended before. */
-export const cancelSubscription = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const cancelSubscriptionRow = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   firstRow<SubscriptionRow>(tx, {
     name: 'subscription.cancel',
     text: `update subscriptions s set status = 'canceled', canceled_at = $3, due_at = null,

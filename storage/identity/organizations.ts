@@ -94,7 +94,7 @@ export const listMemberships = (
   })
 
 /** A page of all organizations of the deployment, newest first. */
-export const listOrganizations = (
+export const listOrganizationRows = (
   tx: Transaction,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
@@ -229,7 +229,7 @@ type RecordChangeRow = {
 }
 
 /** Updates an organization. Its tenants show the new contact (0047_suspension). */
-export const updateOrganization = (
+export const updateOrganizationRow = (
   tx: Transaction,
   id: string,
   { name, supportContact }: RecordChangeRow,

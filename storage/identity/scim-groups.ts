@@ -45,7 +45,7 @@ export const insertScimGroup = (tx: Transaction, group: ScimGroupRow, most: numb
   })
 
 /** All groups of a tenant, oldest first. Their number is bounded by `insertScimGroup`. */
-export const listScimGroups = (tx: Transaction, tenantId: string) =>
+export const listScimGroupRows = (tx: Transaction, tenantId: string) =>
   allRows<ScimGroupRow>(tx, {
     name: 'scim_group.list',
     text: `select ${COLUMNS} from scim_groups where tenant_id = $1 order by created_at, id`,
@@ -73,7 +73,7 @@ export const updateScimGroup = (
     values: [group.tenantId, group.id, group.displayName, group.externalId, now],
   })
 
-export const deleteScimGroup = (tx: Transaction, tenantId: string, id: string) =>
+export const deleteScimGroupRow = (tx: Transaction, tenantId: string, id: string) =>
   execute(tx, {
     name: 'scim_group.delete',
     text: 'delete from scim_groups where tenant_id = $1 and id = $2',

@@ -39,7 +39,7 @@ const COLUMNS = `s.id, s.tenant_id as "tenantId", s.organization_id as "organiza
   s.created_at as "createdAt", s.expires_at as "expiresAt"`
 
 /** A page of a tenant's tokens, newest first, also expired ones. */
-export const listScimTokens = listing<ScimTokenRow>(
+export const listScimTokenRows = listing<ScimTokenRow>(
   'scim_token.list',
   `select ${COLUMNS} from scim_tokens s where s.tenant_id = $1`,
   's',
@@ -58,7 +58,7 @@ export const findScimToken = (tx: Transaction, tokenSha256: Uint8Array, now: Dat
   })
 
 /** Deletes a token. False if the id is unknown. */
-export const deleteScimToken = (tx: Transaction, tenantId: string, id: string) =>
+export const deleteScimTokenRow = (tx: Transaction, tenantId: string, id: string) =>
   isChanged(tx, {
     name: 'scim_token.delete',
     text: 'delete from scim_tokens where tenant_id = $1 and id = $2',

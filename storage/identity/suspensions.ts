@@ -36,7 +36,7 @@ export async function switchOrganization(
  * Suspends or reactivates a tenant. A tenant of a suspended organization stays suspended in any case. The control plane
  * cannot be suspended, because no operator could lift it.
  */
-export async function switchTenant(
+export async function switchTenantRow(
   tx: Transaction,
   id: string,
   to: Standing,

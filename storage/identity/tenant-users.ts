@@ -147,7 +147,7 @@ const filterValues = (tenantId: string, { status, email, q, role }: TenantUserFi
 ]
 
 /** A page of a tenant's users, newest first. */
-export const listTenantUsers = (
+export const listTenantUserRows = (
   tx: Transaction,
   tenantId: string,
   filter: TenantUserFilter,
@@ -307,7 +307,7 @@ type TenantUserChange = {
 }
 
 /** Updates the given members. A lost role ends credentials. False when the user does not exist or is removed. */
-export const updateTenantUser = (
+export const updateTenantUserRow = (
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -334,7 +334,7 @@ export const updateTenantUser = (
   })
 
 /** invited, pre_provisioned or active -> suspended. What depends on the user ends. */
-export const suspendTenantUser = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const suspendTenantUserRow = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   isChanged(ending(tx, 'user.ended', [{ tenantId, id }]), {
     name: 'tenant_user.suspend',
     text: `update tenant_users set status = 'suspended', suspended_from = status, updated_at = $3
@@ -343,7 +343,7 @@ export const suspendTenantUser = (tx: Transaction, tenantId: string, id: string,
   })
 
 /** suspended -> the status before. A sixth active fixture user violates `fixture_user_limit`. */
-export const reactivateTenantUser = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const reactivateTenantUserRow = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   isChanged(tx, {
     name: 'tenant_user.reactivate',
     text: `update tenant_users
@@ -353,7 +353,7 @@ export const reactivateTenantUser = (tx: Transaction, tenantId: string, id: stri
   })
 
 /** Any status -> removed. The row and the subject stay, what depends on the user ends. */
-export const removeTenantUser = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+export const removeTenantUserRow = (tx: Transaction, tenantId: string, id: string, now: Date) =>
   isChanged(ending(tx, 'user.ended', [{ tenantId, id }]), {
     name: 'tenant_user.remove',
     text: `update tenant_users set status = 'removed', suspended_from = null, updated_at = $3

@@ -151,7 +151,7 @@ export async function updateTenantSettings(
 }
 
 /** Updates an environment. Undefined members stay unchanged. Null removes the contact. */
-export async function updateTenant(
+export async function updateTenantRow(
   tx: Transaction,
   id: string,
   change: { readonly name: string | undefined; readonly supportContact: string | null | undefined },
@@ -187,7 +187,7 @@ export const holdTenant = (tx: Transaction, id: string) =>
  * sandbox -> production, once: undefined for the second call. Switches off the admission of agents, as in a new
  * production environment.
  */
-export const activateTenant = (tx: Transaction, id: string, now: Date) =>
+export const activateTenantRow = (tx: Transaction, id: string, now: Date) =>
   firstRow<TenantRow>(tx, {
     name: 'tenant.activate',
     text: `update tenants set environment = 'production', admit_agents = false,
@@ -209,7 +209,7 @@ const COLUMNS =
   direct_agent_registration credential_issuer_enabled support_contact billing created_at updated_at`)
 
 /** A page of the environments of an organization, newest first. */
-export const listTenants = listing<TenantRow>(
+export const listTenantRows = listing<TenantRow>(
   'tenant.list',
   `select ${COLUMNS} from tenants where organization_id = $1`,
 )

@@ -129,7 +129,7 @@ export const findReturning = (
   })
 
 /** invited -> active: the owner of the address has signed in. */
-export const acceptInvitation = (
+export const acceptInvitationRow = (
   tx: Transaction,
   tenantId: string,
   tenantUserId: string,

@@ -289,7 +289,7 @@ type Approval = Decision & {
 const STAYS_DECIDED = `greatest(expires_at, $3::timestamptz + interval '5 minutes')`
 
 /** pending -> approved, once. False if it was decided or expired. */
-export async function approveBackchannelRequest(
+export async function approveBackchannelRequestRow(
   tx: Transaction,
   approval: Approval,
 ): Promise<boolean> {
@@ -318,7 +318,7 @@ export async function approveBackchannelRequest(
 }
 
 /** pending -> denied, once. False if it was decided or expired. */
-export const denyBackchannelRequest = (
+export const denyBackchannelRequestRow = (
   tx: Transaction,
   { tenantId, id, sessionId, now }: Decision,
 ) =>

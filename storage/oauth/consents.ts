@@ -116,7 +116,7 @@ export const listConsents = (tx: Transaction, tenantId: string, subject: string)
  * approvals.
  * @returns the revoked families. Undefined if there was no consent.
  */
-export async function withdrawConsent(
+export async function withdrawConsentRow(
   tx: Transaction,
   { tenantId, subject, clientId }: ConsentKey,
   now: Date,

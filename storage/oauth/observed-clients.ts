@@ -247,7 +247,7 @@ type ObservedClientRow = {
 }
 
 /** One page, newest first, after the row of `firstSeenAt` and `id`. */
-export const listObservedClients = (
+export const listObservedClientRows = (
   tx: Transaction,
   tenantId: string,
   limit: number,
@@ -274,7 +274,7 @@ export const listObservedClients = (
  * Deletes the client with its codes, requests and consents, and revokes its grants.
  * @returns its client_id and the revoked families. Undefined if it does not exist.
  */
-export async function deleteObservedClient(
+export async function deleteObservedClientRow(
   tx: Transaction,
   tenantId: string,
   id: string,
@@ -318,7 +318,7 @@ export async function deleteClientsOfDocument(
   })
   const ended: string[] = []
   for (const { tenantId: of, id } of rows)
-    ended.push(id, ...((await deleteObservedClient(tx, of, id, now))?.families ?? []))
+    ended.push(id, ...((await deleteObservedClientRow(tx, of, id, now))?.families ?? []))
   return ended
 }
 

@@ -284,7 +284,7 @@ function tokenStandings(queries: readonly RecentTokenQuery[]): Statement {
 }
 
 /** Ends a session once. True for the call that ended it. */
-export const endSession = (
+export const endSessionRow = (
   tx: Transaction,
   tenantId: string,
   sessionId: string,

@@ -2,7 +2,7 @@
 import type { ChargeRow } from '../../../storage/commerce/charges.js'
 import { findCharge, lockCharge, reverseCharge } from '../../../storage/commerce/charges.js'
 import {
-  closeDispute,
+  closeDisputeRow,
   type DisputeRow,
   disputeRows,
   insertDispute,
@@ -92,7 +92,7 @@ export async function endDispute(
   await lockCharge(tx, tenantId, found.chargeId)
   const settlement = await lockSettlement(tx, tenantId, found.chargeId)
   const now = deps.clock.now()
-  const row = await closeDispute(tx, tenantId, id, outcome, now)
+  const row = await closeDisputeRow(tx, tenantId, id, outcome, now)
   if (row === undefined) return { row: found, events: [], changed: false }
   const events: NewEvent[] = [disputeEvent('commerce.dispute.closed', row, deps, requestId, caller)]
   if (settlement !== undefined) {

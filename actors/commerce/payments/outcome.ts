@@ -8,7 +8,7 @@ import type { NewEvent } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
   beginPeriod,
-  cancelSubscription,
+  cancelSubscriptionRow,
   fallBehind,
   lockSubscription,
   type SubscriptionRow,
@@ -90,7 +90,7 @@ async function refuseRenewal(
 ): Promise<void> {
   const now = clock.now()
   const pauseMs = period === 1 ? undefined : DUNNING_MS[attempts]
-  if (pauseMs === undefined) await cancelSubscription(tx, tenantId, id, now)
+  if (pauseMs === undefined) await cancelSubscriptionRow(tx, tenantId, id, now)
   else await fallBehind(tx, tenantId, id, period, new Date(now.getTime() + pauseMs), now)
 }
 

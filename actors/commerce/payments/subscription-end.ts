@@ -9,7 +9,7 @@ import { closeCheckoutsOf } from '../../../storage/commerce/checkout-sessions.js
 import type { NewEvent } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
-  cancelSubscription,
+  cancelSubscriptionRow,
   type SubscriptionRow,
 } from '../../../storage/commerce/subscriptions.js'
 import { chargeFailed } from './charges.js'
@@ -35,7 +35,7 @@ export async function endSubscription(
     events.push(...(failed?.events ?? []))
   }
   const now = deps.clock.now()
-  const row = await cancelSubscription(tx, tenantId, id, now)
+  const row = await cancelSubscriptionRow(tx, tenantId, id, now)
   await concludeChargesOf(tx, tenantId, id, now)
   return { row, events }
 }

@@ -1,10 +1,10 @@
 /** The bearer tokens of directories: opaque, shown once, stored as SHA-256. */
 import {
-  deleteScimToken as deleteRow,
+  deleteScimTokenRow,
   findScimToken,
   insertScimToken,
   isOrganizationOfTenant,
-  listScimTokens as listRows,
+  listScimTokenRows,
   type ScimTokenRow,
 } from '../../../storage/identity/scim-tokens.js'
 import { createOnce } from '../../platform/creation.js'
@@ -75,7 +75,7 @@ export const createScimToken: Handling<'createScimToken'> = async (needs, messag
 }
 
 export const listScimTokens: Handling<'listScimTokens'> = (needs, message, context) =>
-  listOf(needs, message.caller.principal.tenantId, message, context, listRows, recordOf)
+  listOf(needs, message.caller.principal.tenantId, message, context, listScimTokenRows, recordOf)
 
 export const deleteScimToken: Handling<'deleteScimToken'> = async (
   needs,
@@ -84,7 +84,7 @@ export const deleteScimToken: Handling<'deleteScimToken'> = async (
 ) => {
   const { tenantId } = caller.principal
   const isDeleted = await needs.database.tenant(tenantId, async (tx) => {
-    if (!isUuid(tokenId) || !(await deleteRow(tx, tenantId, tokenId))) return false
+    if (!isUuid(tokenId) || !(await deleteScimTokenRow(tx, tenantId, tokenId))) return false
     const resource = { type: 'scim_token', id: tokenId }
     recordAudit(needs, tx, caller, context, { type: 'admin.scim_token.deleted', resource })
     return true

@@ -11,10 +11,10 @@ import {
   insertTenantUser,
   keepsOwner,
   holdTenantUser,
-  reactivateTenantUser,
+  reactivateTenantUserRow,
   reviveTenantUser,
-  suspendTenantUser,
-  updateTenantUser,
+  suspendTenantUserRow,
+  updateTenantUserRow,
 } from '../../../storage/identity/tenant-users.js'
 import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -183,13 +183,13 @@ export async function insertUser(
   } else {
     if (!(await reviveTenantUser(tx, user, now))) throw notUnique('mail address')
     const changes = { displayName: undefined, metadata: undefined, roles }
-    await updateTenantUser(tx, tenantId, id, changes, now)
+    await updateTenantUserRow(tx, tenantId, id, changes, now)
   }
   const off = person.active === false
   const [, isWritten, , row] = await Promise.all([
     inserted,
     writeScimUser(tx, tenantId, id, person, now),
-    off ? suspendTenantUser(tx, tenantId, id, now) : false,
+    off ? suspendTenantUserRow(tx, tenantId, id, now) : false,
     findScimUser(tx, tenantId, id),
   ])
   if (!isWritten) throw notUnique('userName')
@@ -228,7 +228,7 @@ export async function storeUser(change: Change, row: ScimUserRow, after: Resourc
       profile: has('profile') ? profile : undefined,
     }
     if (['displayName', 'roles', 'profile'].some(has))
-      await updateTenantUser(tx, tenantId, id, changes, now)
+      await updateTenantUserRow(tx, tenantId, id, changes, now)
     if (!(await writeScimUser(tx, tenantId, id, person, now))) throw notUnique('userName')
   }
   if (person.email !== null && person.email.toLowerCase() !== row.accountEmailKey)
@@ -279,13 +279,13 @@ async function setActive(
   if (active === false && row.storedStatus !== 'suspended') {
     await demandOwnerStays(change, row)
     const ended = await endedUser(change, row, 'user_suspended')
-    if (!(await suspendTenantUser(tx, tenantId, id, now))) return ended
+    if (!(await suspendTenantUserRow(tx, tenantId, id, now))) return ended
     const fields = { status: 'suspended', fixture }
     return [...ended, eventOf(change, id, 'tenant_user.suspended', fields)]
   }
   if (active !== true || row.storedStatus !== 'suspended') return []
   if (isProtectedOwner(row.roles, caller.principal.scopes)) throw protectedOwner()
-  if (!(await reactivateTenantUser(tx, tenantId, id, now))) return []
+  if (!(await reactivateTenantUserRow(tx, tenantId, id, now))) return []
   const fields = { status: row.suspendedFrom ?? 'active', fixture }
   return [eventOf(change, id, 'tenant_user.activated', fields)]
 }

@@ -8,7 +8,7 @@ import {
   type ScimUserRow,
   listScimUserRows,
 } from '../../../storage/identity/scim-users.js'
-import { removeTenantUser } from '../../../storage/identity/tenant-users.js'
+import { removeTenantUserRow } from '../../../storage/identity/tenant-users.js'
 import { voidTickets } from '../../../storage/identity/ways/mail-tickets.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -156,7 +156,7 @@ export const deleteScimUser: Handling<'deleteScimUser'> = (needs, message, conte
     const user = await lockedUser(change, message)
     await demandOwnerStays(change, user)
     const events = await endedUser(change, user, 'user_removed')
-    if (!(await removeTenantUser(tx, user.tenantId, user.id, now))) throw unknownUser()
+    if (!(await removeTenantUserRow(tx, user.tenantId, user.id, now))) throw unknownUser()
     await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
     const fields = { status: 'removed', fixture: user.fixture }
     appendEvents(tx, [...events, eventOf(change, user.id, 'tenant_user.removed', fields)])

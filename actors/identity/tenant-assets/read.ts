@@ -1,7 +1,7 @@
 /** The images of a tenant as its administrators see them. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import {
-  listTenantAssets as listRows,
+  listTenantAssetRows,
   type TenantAssetRow,
 } from '../../../storage/identity/branding/tenant-assets.js'
 import type { Handling, TenantAssetsNeeds } from './needs.js'
@@ -35,7 +35,11 @@ export async function slotsOf(
   tenantId: string,
   context: MessageContext,
 ): Promise<readonly AssetSlot[] | null> {
-  const rows = await needs.database.tenant(tenantId, (tx) => listRows(tx, tenantId), context)
+  const rows = await needs.database.tenant(
+    tenantId,
+    (tx) => listTenantAssetRows(tx, tenantId),
+    context,
+  )
   if (rows === undefined) return null
   const assetOf = (kind: AssetKind) => {
     const row = rows.find((one) => one.kind === kind)

@@ -11,14 +11,14 @@ import {
   findTenantUser,
   insertTenantUser,
   keepsOwner,
-  listTenantUsers as listRows,
-  reactivateTenantUser as reactivateRow,
-  removeTenantUser as removeRow,
+  listTenantUserRows,
+  reactivateTenantUserRow,
+  removeTenantUserRow,
   reviveTenantUser,
   sortTenantUsers,
-  suspendTenantUser as suspendRow,
+  suspendTenantUserRow,
   type TenantUserRow,
-  updateTenantUser as updateRow,
+  updateTenantUserRow,
 } from '../../../storage/identity/tenant-users.js'
 import type { Caller } from '../../domain/audit.js'
 import type { EventFields, EventType } from '../../domain/events.js'
@@ -133,7 +133,7 @@ export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, messag
   const { tenantId, order, limit, after, ...filter } = message
   if (order === null) {
     const rows = await needs.database.system(
-      (tx) => listRows(tx, tenantId, filter, limit + 1, after),
+      (tx) => listTenantUserRows(tx, tenantId, filter, limit + 1, after),
       context,
     )
     return listed(rows.map(recordOf), limit)
@@ -232,7 +232,7 @@ export const updateTenantUser: Handling<'updateTenantUser'> = async (needs, mess
     if (isDemoted && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
     const now = needs.clock.now()
     const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
-    if (!(await updateRow(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
+    if (!(await updateTenantUserRow(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
     // Existing tokens carry the old roles' scopes and would be refreshed with them.
     if (roles !== undefined && holdsLess(roles, user.roles)) {
       appendEvents(tx, await endAll(needs, tx, caller, user, 'roles_narrowed', now, context))
@@ -263,7 +263,7 @@ export const suspendTenantUser: Handling<'suspendTenantUser'> = (needs, message,
     if (!isOperator && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
     const now = needs.clock.now()
     const events = await endAll(needs, tx, message.caller, user, 'user_suspended', now, context)
-    if (await suspendRow(tx, user.tenantId, user.id, now)) {
+    if (await suspendTenantUserRow(tx, user.tenantId, user.id, now)) {
       const fields = { status: 'suspended', fixture: user.fixture }
       appendEvents(tx, [
         ...events,
@@ -284,7 +284,7 @@ export const reactivateTenantUser: Handling<'reactivateTenantUser'> = async (
       if (user === undefined) return UNKNOWN_USER
       if (isAbove(user, message.caller)) return ABOVE
       if (!user.accountActive) return { tag: 'account_suspended' as const }
-      const changed = await reactivateRow(tx, user.tenantId, user.id, needs.clock.now())
+      const changed = await reactivateTenantUserRow(tx, user.tenantId, user.id, needs.clock.now())
       const presented = await present(tx, user)
       if (changed) {
         const fields = { status: presented.user.status, fixture: user.fixture }
@@ -308,7 +308,7 @@ export const removeTenantUser: Handling<'removeTenantUser'> = (needs, message, c
     if (!(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
     const now = needs.clock.now()
     const events = await endAll(needs, tx, message.caller, user, 'user_removed', now, context)
-    if (!(await removeRow(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
+    if (!(await removeTenantUserRow(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
     // A later invitation sends a new message.
     await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
     const fields = { status: 'removed', fixture: user.fixture }

@@ -25,7 +25,7 @@ async function takeTurn(tx: Transaction, tenantId: string): Promise<void> {
 }
 
 /** The images that a tenant shows. Undefined for the control plane, which has none. */
-export async function listTenantAssets(
+export async function listTenantAssetRows(
   tx: Transaction,
   tenantId: string,
 ): Promise<readonly TenantAssetRow[] | undefined> {

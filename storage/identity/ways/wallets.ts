@@ -16,7 +16,7 @@ type WalletRow = {
 const WALLETS_MAX = 10
 
 /** Oldest first. */
-export const listWallets = (tx: Transaction, accountId: string) =>
+export const listAccountWallets = (tx: Transaction, accountId: string) =>
   allRows<WalletRow>(tx, {
     name: 'wallet.list',
     text: `select id, address, created_at as "createdAt", last_used_at as "lastUsedAt"

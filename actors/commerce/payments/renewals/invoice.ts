@@ -8,7 +8,7 @@ import { findPeriodCharge } from '../../../../storage/commerce/charges.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import {
-  cancelSubscription,
+  cancelSubscriptionRow,
   fallBehind,
   lockSubscription,
   parkSubscription,
@@ -112,6 +112,6 @@ export async function invoiceLapsed(
   if (subscription === undefined) return
   const now = clock.now()
   const isLast = subscription.attempts + 1 >= DUNNING_MS.length
-  if (isLast) await cancelSubscription(tx, tenantId, id, now)
+  if (isLast) await cancelSubscriptionRow(tx, tenantId, id, now)
   else await fallBehind(tx, tenantId, id, period, now, now)
 }

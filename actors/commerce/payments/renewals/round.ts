@@ -7,7 +7,7 @@ import { claimPayouts } from '../../../../storage/commerce/payouts.js'
 import { claimRefunds } from '../../../../storage/commerce/refunds.js'
 import { claimSettlements } from '../../../../storage/commerce/settlements.js'
 import {
-  cancelSubscription,
+  cancelSubscriptionRow,
   claimSubscriptions,
 } from '../../../../storage/commerce/subscriptions.js'
 import { appendEvents, type NewEvent } from '../../../../storage/platform/outbox.js'
@@ -104,7 +104,7 @@ function expire(needs: RoundNeeds): Promise<number> {
       const { subscriptionId: id = null, subscriptionPeriod: period = null } = failed?.row ?? {}
       if (id === null || period === null) continue
       // A subscription does not start without its first payment.
-      if (period === 1) await cancelSubscription(tx, tenantId, id, clock.now())
+      if (period === 1) await cancelSubscriptionRow(tx, tenantId, id, clock.now())
       else await invoiceLapsed(tx, needs, { tenantId, id, period })
     }
     appendEvents(tx, events)

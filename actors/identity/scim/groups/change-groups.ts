@@ -2,7 +2,7 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
   countTenantUsers,
-  deleteScimGroup as deleteRow,
+  deleteScimGroupRow,
   giveRole,
   insertScimGroup,
   membersWithRoles,
@@ -68,7 +68,7 @@ export const deleteScimGroup: Handling<'deleteScimGroup'> = (needs, message, con
     const { caller, ifMatch } = message
     const { row, memberIds } = await foundGroup(needs, tx, message, ifMatch)
     const moved = await setMembers(needs, tx, caller, row, memberIds, new Set(), context)
-    await deleteRow(tx, row.tenantId, row.id)
+    await deleteScimGroupRow(tx, row.tenantId, row.id)
     recordAudit(needs, tx, caller, context, groupChange('deleted', row, moved))
     return { tag: 'deleted' as const }
   })

@@ -1,7 +1,7 @@
 /** SCIM groups as a directory reads them. */
 import {
   findScimGroup,
-  listScimGroups as listRows,
+  listScimGroupRows,
   membersWithRoles,
   type ScimGroupRow,
 } from '../../../../storage/identity/scim-groups.js'
@@ -67,7 +67,7 @@ export const listScimGroups: Handling<'listScimGroups'> = (needs, message, conte
     const { offset, limit } = pageOf(message, needs.maxResults)
     const filter = text === null || text.trim() === '' ? null : parseFilter(text)
     return inTenant(needs.database, tenantId, context, async (tx) => {
-      const all = await listRows(tx, tenantId)
+      const all = await listScimGroupRows(tx, tenantId)
       const shownOf = (rows: readonly ScimGroupRow[], most?: number) =>
         shownRows(needs, tx, tenantId, rows, most)
       const hits = filter === null ? all : await filtered(all, filter, shownOf)

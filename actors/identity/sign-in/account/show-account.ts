@@ -6,7 +6,7 @@ import { findOwnProfile, type OwnProfileRow } from '../../../../storage/identity
 import { countRecoveryCodes, findTotpFactor } from '../../../../storage/identity/second-factors.js'
 import { findTenantBranding } from '../../../../storage/identity/sign-in-flows.js'
 import { findPhone } from '../../../../storage/identity/ways/phones.js'
-import { listWallets } from '../../../../storage/identity/ways/wallets.js'
+import { listAccountWallets } from '../../../../storage/identity/ways/wallets.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { PROFILE_TEXTS } from '../../../domain/people/profile-claims.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
@@ -78,7 +78,7 @@ async function keysSeen(
     factors: totp === undefined ? [] : [totp],
     recoveryCodesLeft: isProtected ? await countRecoveryCodes(tx, accountId) : null,
     passkeys: passkeys ? own.map(passkeySeen) : null,
-    wallets: wallets ? await listWallets(tx, accountId) : null,
+    wallets: wallets ? await listAccountWallets(tx, accountId) : null,
     phone: phones ? ((await findPhone(tx, accountId)) ?? null) : undefined,
     hasPassword: (await findAccountPassword(tx, accountId)) !== null,
   }

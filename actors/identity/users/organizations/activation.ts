@@ -20,8 +20,8 @@ import {
 import { idempotently } from '../../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import { removeTenantUser } from '../../../../storage/identity/tenant-users.js'
-import { activateTenant as activateRow, holdTenant } from '../../../../storage/identity/tenants.js'
+import { removeTenantUserRow } from '../../../../storage/identity/tenant-users.js'
+import { activateTenantRow, holdTenant } from '../../../../storage/identity/tenants.js'
 import type { Caller } from '../../../domain/audit.js'
 import type { NewEvent } from '../../../domain/events.js'
 import { recordAudit } from '../../../platform/record-audit.js'
@@ -64,7 +64,7 @@ async function activate(
   // The creator of the sandbox knows the password of a fixture user, so that sign-in does not prove a person.
   if (fixtures.some(({ sub }) => sub === subject)) return { tag: 'fixture_caller' }
   const now = needs.clock.now()
-  const tenant = await activateRow(tx, tenantId, now)
+  const tenant = await activateTenantRow(tx, tenantId, now)
   if (tenant === undefined) return { tag: 'already_production' }
   const events = await removeFixtures(needs, tx, fixtures, caller, now, context)
   const rotated = await rotateAll(needs.random, tx, tenantId, now)
@@ -105,7 +105,7 @@ async function removeFixtures(
   for (const user of fixtures) {
     const { tenantId, id } = user
     const ended = await endUser(tx, needs, caller, user, REASON, now, requestId)
-    await removeTenantUser(tx, tenantId, id, now)
+    await removeTenantUserRow(tx, tenantId, id, now)
     events.push(
       ...ended,
       userEvent(needs.random, caller, user, 'tenant_user.removed', fields, now, requestId),

@@ -1,5 +1,5 @@
 /** Organizations, environments and accounts of the deployment, as its operators see them. */
-import { listOrganizations } from '../../../../storage/identity/organizations.js'
+import { listOrganizationRows } from '../../../../storage/identity/organizations.js'
 import { findAccountRecord } from '../../../../storage/identity/suspensions.js'
 import { listEnvironments } from '../../../../storage/identity/tenants.js'
 import { isUuid } from '../../../domain/ids.js'
@@ -12,7 +12,7 @@ export const listDeploymentOrganizations: Handling<'listDeploymentOrganizations'
   { limit, after },
   context,
 ) => {
-  const rows = await database.system((tx) => listOrganizations(tx, limit + 1, after), context)
+  const rows = await database.system((tx) => listOrganizationRows(tx, limit + 1, after), context)
   return listed(
     rows.map((row) => ({ ...row, role: null })),
     limit,

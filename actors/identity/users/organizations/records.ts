@@ -3,13 +3,13 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
   listMemberships,
   listPersonOrganizations,
-  updateOrganization as updateOrganizationRow,
+  updateOrganizationRow,
 } from '../../../../storage/identity/organizations.js'
 import {
   findTenant,
-  listTenants as listTenantRows,
+  listTenantRows,
   type TenantRow,
-  updateTenant as updateTenantRow,
+  updateTenantRow,
 } from '../../../../storage/identity/tenants.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { Caller } from '../../../domain/audit.js'

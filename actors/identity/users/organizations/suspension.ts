@@ -11,7 +11,7 @@ import {
   findAccountRecord,
   switchAccount,
   switchOrganization,
-  switchTenant,
+  switchTenantRow,
   usersOfAccount,
 } from '../../../../storage/identity/suspensions.js'
 import { findTenant } from '../../../../storage/identity/tenants.js'
@@ -95,7 +95,7 @@ async function setTenant(
   const { clock, random } = needs
   const now = clock.now()
   const tenant = await needs.database.system(async (tx) => {
-    const switched = await switchTenant(tx, id, to, now)
+    const switched = await switchTenantRow(tx, id, to, now)
     if (switched === undefined) return undefined
     if (switched.changed) {
       const resource = { type: 'tenant', id }

@@ -3,8 +3,8 @@ import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import {
-  deleteObservedClient,
-  listObservedClients,
+  deleteObservedClientRow,
+  listObservedClientRows,
 } from '../../../../storage/oauth/observed-clients.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
@@ -29,7 +29,7 @@ export const observedClientsActor = defineActor<ObservedClientsProtocol, Observe
   create: ({ database, clock, random, tokens }) => ({
     async listObservedClients({ tenantId, ...asked }, context) {
       const { items, next } = await pageOf({ database }, tenantId, asked, context, (...page) =>
-        listObservedClients(...page, clock.now()),
+        listObservedClientRows(...page, clock.now()),
       )
       return { tag: 'listed', clients: items, next }
     },
@@ -39,7 +39,7 @@ export const observedClientsActor = defineActor<ObservedClientsProtocol, Observe
       const { tenantId } = caller.principal
       // Ignores the request's abort signal: a client that disconnects must not prevent the revocation.
       const deleted = await database.tenant(tenantId, async (tx) => {
-        const found = await deleteObservedClient(tx, tenantId, id, clock.now())
+        const found = await deleteObservedClientRow(tx, tenantId, id, clock.now())
         if (found === undefined) return undefined
         const { clientId, families } = found
         recordAudit({ clock, random }, tx, caller, context, {

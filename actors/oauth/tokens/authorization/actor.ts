@@ -2,7 +2,7 @@
 import { defineActor, type Handler, type MessageContext } from '../../../../runtime/kernel/actor.js'
 import { findByMetadataUrl, isDeletedClientError } from '../../../../storage/oauth/applications.js'
 import { consumeAuthorizationRequests } from '../../../../storage/oauth/authorization-requests.js'
-import { listConsents, withdrawConsent } from '../../../../storage/oauth/consents.js'
+import { listConsents, withdrawConsentRow } from '../../../../storage/oauth/consents.js'
 import { isUuid } from '../../../domain/ids.js'
 import { browserSessions } from '../../../identity/sign-in/sessions/protocol.js'
 import { tenants } from '../../../identity/users/tenants/protocol.js'
@@ -76,7 +76,7 @@ const withdraw: Handling<'withdrawConsent'> = async (needs, { tenantId, subject,
   const ended = await needs.database.tenant(tenantId, async (tx) => {
     const id = isUuid(clientId) ? clientId : (await findByMetadataUrl(tx, tenantId, clientId))?.id
     if (id === undefined) return undefined
-    return withdrawConsent(tx, { tenantId, subject, clientId: id }, needs.clock.now())
+    return withdrawConsentRow(tx, { tenantId, subject, clientId: id }, needs.clock.now())
   })
   if (ended === undefined) return { tag: 'unknown_consent' }
   needs.tokens.send('invalidate', { ids: ended })

@@ -4,7 +4,7 @@ import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { isUuid } from '../../../domain/ids.js'
 import { findAuthorizingClient, findByMetadataUrl } from '../../../../storage/oauth/applications.js'
-import { endSession as endTokens } from '../../../../storage/oauth/token-sessions.js'
+import { endSessionRow } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../../identity/sign-in/sessions/protocol.js'
 import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
@@ -54,7 +54,7 @@ export async function endSession(
   for (const id of ids) {
     await sessions.end({ session: { tenantId, id }, reason: 'client_logout' }, context)
     await database.tenant(tenantId, (tx) =>
-      endTokens(tx, tenantId, id, 'client_logout', clock.now()),
+      endSessionRow(tx, tenantId, id, 'client_logout', clock.now()),
     )
   }
   tokens.send('invalidate', { ids: [...ids] })

@@ -5,9 +5,9 @@ import type { Random } from '../../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../../storage/oauth/applications.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import {
-  approveBackchannelRequest,
+  approveBackchannelRequestRow,
   type BackchannelKind,
-  denyBackchannelRequest,
+  denyBackchannelRequestRow,
   findDecision,
   type PendingBackchannelRequest,
 } from '../../../../storage/oauth/backchannel-requests.js'
@@ -110,8 +110,8 @@ export async function decide(
     if (!(await holdOpenSession(tx, tenantId, decider.id))) return false
     const done =
       scopes === null
-        ? await denyBackchannelRequest(tx, key)
-        : await approveBackchannelRequest(tx, {
+        ? await denyBackchannelRequestRow(tx, key)
+        : await approveBackchannelRequestRow(tx, {
             ...key,
             scopes,
             audience:

@@ -19,7 +19,7 @@ import {
   rotatingRefreshTokens,
 } from '../../../../storage/oauth/refresh-tokens.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
-import { endSession } from '../../../../storage/oauth/token-sessions.js'
+import { endSessionRow } from '../../../../storage/oauth/token-sessions.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { type Client, isAdmitted, publicClientId } from '../clients/clients.js'
@@ -320,7 +320,7 @@ async function revoke(
     const revoked = await revokeRefreshFamily(tx, tenantId, familyId, reason, now)
     if (!revoked) return
     if (subjectType === 'agent')
-      await endSession(tx, tenantId, sessionId, 'refresh_token_reuse', now)
+      await endSessionRow(tx, tenantId, sessionId, 'refresh_token_reuse', now)
     // The thief may hold the delegation's tokens, so the delegation ends too.
     const ended =
       row.delegationId === null

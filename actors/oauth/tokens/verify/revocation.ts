@@ -9,7 +9,7 @@ import { revokeDelegationRow } from '../../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { findRefreshToken, revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
 import { insertRevokedToken } from '../../../../storage/oauth/revoked-tokens.js'
-import { endSession } from '../../../../storage/oauth/token-sessions.js'
+import { endSessionRow } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
@@ -88,7 +88,7 @@ async function revokeFamily(
   await database.tenant(tenantId, async (tx) => {
     if (!(await revokeRefreshFamily(tx, tenantId, familyId, 'revoked', now))) return
     // An agent's session has only this family. A user's session has families of other applications too.
-    if (subjectType === 'agent') await endSession(tx, tenantId, sessionId, 'revoked', now)
+    if (subjectType === 'agent') await endSessionRow(tx, tenantId, sessionId, 'revoked', now)
     // An agent's delegated family ends together with its delegation (RFC 7009 section 2.1).
     const returned =
       delegationId === null

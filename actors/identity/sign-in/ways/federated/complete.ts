@@ -14,7 +14,7 @@ import type { SignInFlowFound } from '../../../../../storage/identity/sign-in-fl
 import type { Transaction } from '../../../../../storage/platform/sql.js'
 import { fillProfile } from '../../../../../storage/identity/profiles.js'
 import {
-  acceptInvitation,
+  acceptInvitationRow,
   findIdentity,
   findLinkCandidate,
   findReturning,
@@ -176,7 +176,7 @@ async function signInAdmitted(
   const filled = await fillProfile(tx, owner, claims.profile, now)
   const { activated } = await recordSignIn(tx, tenantId, user.id, now)
   const accepted =
-    returning.status === 'invited' && (await acceptInvitation(tx, tenantId, user.id, now))
+    returning.status === 'invited' && (await acceptInvitationRow(tx, tenantId, user.id, now))
   const session = await open(completion, account, returning.hasFactor)
 
   const base = { tenantId, sub: user.sub, sessionId: session.id, requestId }
