@@ -51,7 +51,12 @@ const discoveryActor = defineActor<DiscoveryProtocol, Record<string, never>>({
   asks: {},
   mailbox: { capacity: 4096, inflightMax: 256 },
   create: () => ({
-    document: async () => ({ tag: 'published', body: KEY_SET, etag: '"k1"', maxAgeSecs: 300 }),
+    serviceDocument: async () => ({
+      tag: 'published',
+      body: KEY_SET,
+      etag: '"k1"',
+      maxAgeSecs: 300,
+    }),
     documentAtPath: async () => ({ tag: 'not_enabled' }),
     tenantDocument: async () => ({ tag: 'not_enabled' }),
     getCredentialIssuerMetadata: async () => ({ tag: 'not_enabled' }),

@@ -40,7 +40,9 @@ export const scimActor = defineActor<ScimProtocol, ScimNeeds>({
         readScimServiceProviderConfig,
         readScimSchema,
         readScimResourceType,
-        bulkScim: async () => ({ tag: 'not_implemented' }),
+        async bulkScim() {
+          return { tag: 'not_implemented' }
+        },
       },
       scimTools(needs),
     ),

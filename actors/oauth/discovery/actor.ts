@@ -120,7 +120,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
         : { tag: 'keys_unavailable' }
     }
 
-    async function documentOf({ name, host }: NamedDocument, context: MessageContext) {
+    async function serviceDocument({ name, host }: NamedDocument, context: MessageContext) {
       if (name === 'jwks') return keySet(null, context)
       if (name === 'openid-credential-issuer') return rootIssuer(await rootTenant(context))
       if (name === 'jwt-vc-issuer') {
@@ -136,12 +136,13 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
     }
 
     return {
-      document: documentOf,
+      serviceDocument,
 
-      documentAtPath: async (message, context) =>
-        ownPath !== '' && message.issuerPath === ownPath
-          ? documentOf(message, context)
-          : { tag: 'not_enabled' },
+      async documentAtPath(message, context) {
+        return ownPath !== '' && message.issuerPath === ownPath
+          ? serviceDocument(message, context)
+          : { tag: 'not_enabled' }
+      },
 
       async getCredentialIssuerMetadata({ tenantSlug, signed }, context) {
         const tenant =

@@ -2,7 +2,7 @@
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 
 export type DiscoveryProtocol = {
-  document: Ask<NamedDocument, PublishedDocument | KeysUnavailable>
+  serviceDocument: Ask<NamedDocument, PublishedDocument | KeysUnavailable>
   /** The metadata at the addresses of an issuer with a path (RFC 8414 section 3.1). */
   documentAtPath: Ask<DocumentAtPath, PublishedDocument | IssuerNotEnabled | KeysUnavailable>
   /** The metadata of a credential issuer, as JSON or signed (OpenID4VCI section 12.2.2). */
@@ -58,5 +58,10 @@ export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 export type IssuerNotEnabled = { readonly tag: 'not_enabled' }
 
 export const discovery = address<DiscoveryProtocol>('discovery', {
-  idempotent: ['document', 'documentAtPath', 'getCredentialIssuerMetadata', 'tenantDocument'],
+  idempotent: [
+    'serviceDocument',
+    'documentAtPath',
+    'getCredentialIssuerMetadata',
+    'tenantDocument',
+  ],
 })

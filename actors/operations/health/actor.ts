@@ -122,11 +122,13 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
     void keepChecking()
 
     return {
-      healthLive: async () => ({ tag: 'ok' }),
-      healthStartup: async () => ({
-        tag: process.started() && seen.keysLoaded ? 'ok' : 'starting',
-      }),
-      healthReady: async () => {
+      async healthLive() {
+        return { tag: 'ok' }
+      },
+      async healthStartup() {
+        return { tag: process.started() && seen.keysLoaded ? 'ok' : 'starting' }
+      },
+      async healthReady() {
         const fit =
           process.started() &&
           !process.stopping() &&
@@ -134,12 +136,16 @@ export const healthActor = defineActor<HealthProtocol, HealthNeeds>({
           process.unfit().length === 0
         return { tag: fit ? 'ok' : 'unavailable' }
       },
-      healthRequest: async ({ ticket, seen }) => {
+      async healthRequest({ ticket, seen }) {
         const known = ticket === null ? undefined : await coordination.get(doctorKey(ticket))
         return known === undefined ? { tag: 'not_admitted' } : { tag: 'described', seen }
       },
-      listDeploymentPlanes: async () => ({ tag: 'planes', planes: report.planes() }),
-      listDeploymentActors: async () => ({ tag: 'actors', actors: report.actors() }),
+      async listDeploymentPlanes() {
+        return { tag: 'planes', planes: report.planes() }
+      },
+      async listDeploymentActors() {
+        return { tag: 'actors', actors: report.actors() }
+      },
     }
   },
 })

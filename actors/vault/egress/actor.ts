@@ -73,32 +73,33 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       },
       { once: true },
     )
+    const proxyRequest = createProxy({
+      admission,
+      revocationWatch,
+      upstreams,
+      credentialCache,
+      managed,
+      clock,
+      metrics,
+      rules,
+      limits: { ...limits, headTimeoutMs: settings.egress_head_timeout_secs * 1000 },
+      bufferedLimits: {
+        ...limits,
+        hopTimeoutMs: Math.min(hopTimeoutMs, settings.egress_buffered_timeout_secs * 1000),
+      },
+      calls: shares.calls,
+      groups,
+      memoryOf,
+      bodyBytesMax: settings.egress_body_max_bytes,
+      bufferedBytesMax: settings.egress_buffered_response_max_bytes,
+    })
     return {
       async forget({ tenantId }) {
         admission.forget(tenantId)
         credentialCache.forget(tenantId)
         return { tag: 'forgotten' }
       },
-      proxyRequest: createProxy({
-        admission,
-        revocationWatch,
-        upstreams,
-        credentialCache,
-        managed,
-        clock,
-        metrics,
-        rules,
-        limits: { ...limits, headTimeoutMs: settings.egress_head_timeout_secs * 1000 },
-        bufferedLimits: {
-          ...limits,
-          hopTimeoutMs: Math.min(hopTimeoutMs, settings.egress_buffered_timeout_secs * 1000),
-        },
-        calls: shares.calls,
-        groups,
-        memoryOf,
-        bodyBytesMax: settings.egress_body_max_bytes,
-        bufferedBytesMax: settings.egress_buffered_response_max_bytes,
-      }),
+      proxyRequest,
     }
   },
 })

@@ -58,7 +58,7 @@ function document(
   summary: string,
   description: string,
 ): Route {
-  return route(agentDocuments, 'document', {
+  return route(agentDocuments, 'agentDocument', {
     method: 'GET',
     path: `/agents/{agent_id}/${name}.json`,
     operationId,

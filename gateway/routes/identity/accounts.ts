@@ -43,8 +43,13 @@ export const accountOperatorRoutes: readonly Route[] = [
     message: ({ params }) => ({ accountId: params.account_id }),
     replies: { found: accountFound, unknown_account: unknownAccount },
   }),
-  ...(['suspend', 'reactivate'] as const).map((verb) =>
-    route(organizations, `${verb}Account`, {
+  ...(
+    [
+      ['suspend', 'suspendAccount'],
+      ['reactivate', 'reactivateAccount'],
+    ] as const
+  ).map(([verb, name]) =>
+    route(organizations, name, {
       ...facts,
       method: 'POST',
       path: `${ACCOUNT}/${verb}`,

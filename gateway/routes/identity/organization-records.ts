@@ -169,11 +169,16 @@ export const organizationRecordRoutes: readonly Route[] = [
       listed: pageReply(Tenant, ({ rows }) => rows.map(tenantJson)),
     },
   }),
-  ...(['suspend', 'reactivate'] as const).flatMap((verb) => {
+  ...(
+    [
+      ['suspend', 'suspendOrganization', 'suspendTenant'],
+      ['reactivate', 'reactivateOrganization', 'reactivateTenant'],
+    ] as const
+  ).flatMap(([verb, ofOrganization, ofTenant]) => {
     const word = verb === 'suspend' ? 'Suspend' : 'Reactivate'
     const facts = { method: 'POST', tags, exposure: 'internal', security: deployment } as const
     return [
-      route(organizations, `${verb}Organization`, {
+      route(organizations, ofOrganization, {
         ...facts,
         path: `${ORGANIZATION}/${verb}`,
         summary: `${word} an organization with all its environments`,
@@ -185,7 +190,7 @@ export const organizationRecordRoutes: readonly Route[] = [
         }),
         replies: { found: organizationFound, unknown_organization: unknownOrganization },
       }),
-      route(organizations, `${verb}Tenant`, {
+      route(organizations, ofTenant, {
         ...facts,
         path: `${TENANT}/${verb}`,
         summary: `${word} an environment`,

@@ -38,7 +38,7 @@ function document(
   summary: string,
   schema: z.ZodType = Metadata,
 ): Route {
-  return route(discovery, 'document', {
+  return route(discovery, 'serviceDocument', {
     ...anonymous,
     path,
     operationId,

@@ -41,7 +41,7 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, issuer }) => ({
-    async document({ agentId, name }, { signal }) {
+    async agentDocument({ agentId, name }, { signal }) {
       if (!isUuid(agentId)) return UNKNOWN_AGENT
       // The documents are public, and the agent may be of any tenant.
       const agent = await database.system((tx) => findAgentProfile<AgentProfile>(tx, agentId), {

@@ -5,7 +5,7 @@ import type { Caller } from '../../../domain/audit.js'
 
 export type AgentDocumentsProtocol = {
   /** Anonymous. Unknown, suspended and deleted agents have no documents. */
-  document: Ask<
+  agentDocument: Ask<
     { readonly agentId: string; readonly name: AgentDocumentName },
     { readonly tag: 'published'; readonly body: Uint8Array } | { readonly tag: 'unknown_agent' }
   >
@@ -35,5 +35,5 @@ export type ProfileInvalid = {
 }
 
 export const agentDocuments = address<AgentDocumentsProtocol>('agent-documents', {
-  idempotent: ['document'],
+  idempotent: ['agentDocument'],
 })

@@ -140,7 +140,9 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
   supervision: { onFailure: 'resume' },
   handlers: {
     authorize,
-    resumeAuthorization: (needs, message, context) => continueStored(needs, message, null, context),
+    async resumeAuthorization(needs, message, context) {
+      return continueStored(needs, message, null, context)
+    },
     chooseAccount,
     decideAuthorization,
     pushAuthorizationRequest: (needs, message, context) =>

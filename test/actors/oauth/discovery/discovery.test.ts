@@ -32,7 +32,7 @@ test.after.always(async () => {
 })
 
 async function document(name: DocumentName): Promise<Record<string, unknown>> {
-  const published = await discovery.document({ name, host: HOST })
+  const published = await discovery.serviceDocument({ name, host: HOST })
   if (published.tag !== 'published') throw new Error(published.tag)
   return JSON.parse(Buffer.from(published.body).toString()) as Record<string, unknown>
 }
@@ -114,8 +114,8 @@ test.serial('the protected resource names its authorization server', async (t) =
 test.serial('documents have the same bytes and the same tag every time', async (t) => {
   for (const name of ['openid-configuration', 'jwks', 'jwt-vc-issuer'] as const) {
     const [one, other] = await Promise.all([
-      discovery.document({ name, host: HOST }),
-      discovery.document({ name, host: HOST }),
+      discovery.serviceDocument({ name, host: HOST }),
+      discovery.serviceDocument({ name, host: HOST }),
     ])
     t.deepEqual(one, other)
     t.like(one, { tag: 'published', maxAgeSecs: 300 })
