@@ -18,6 +18,7 @@ const BANNED: [pattern: RegExp, instead: string, allowed: RegExp][] = [
     'the Clock you were given',
     /^(runtime\/kernel\/(clock|log)\.ts|bench\/|test\/)/,
   ],
+  [/\bnow\(\)\.getTime\(\) \/ 1000\b/, 'nowSecs of the clock', /^$/],
   [
     /\bAbortSignal\.any\b/,
     'limitedTo or endedBy of the clock',

@@ -106,12 +106,7 @@ export function mayAskPersonFor(scope: string, held: readonly string[]): boolean
 
 /** Scopes of the application of a bootstrapped workspace. */
 export const WORKSPACE_APPLICATION_SCOPES: readonly Scope[] = [
-  'openid',
-  'profile',
-  'email',
-  'phone',
-  'address',
-  'offline_access',
+  ...SELF_REGISTERED_SCOPES,
   'org:read',
   'applications:read',
   'applications:manage',
@@ -130,12 +125,7 @@ export const REGISTERED_AGENT_SCOPES: readonly Scope[] = ['openid', 'vault:list'
 export type OrganizationRole = 'owner' | 'admin' | 'member'
 
 const HUMAN_MEMBER_SCOPES: readonly Scope[] = [
-  'openid',
-  'profile',
-  'email',
-  'phone',
-  'address',
-  'offline_access',
+  ...SELF_REGISTERED_SCOPES,
   'org:read',
   'vault:list',
   'vault:read',

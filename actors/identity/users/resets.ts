@@ -44,8 +44,7 @@ async function reset(
   const { caller } = message
   const known = await database.system((tx) => findUser(tx, message), context)
   if (known === undefined) return UNKNOWN_USER
-  const nowSecs = Math.floor(clock.now().getTime() / 1000)
-  if (!hasFreshFactors(caller.principal, nowSecs))
+  if (!hasFreshFactors(caller.principal, clock.nowSecs()))
     return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
   const letters = await sealLetters(needs, what, known, context)
   // Not cancelled with the request: a reset must not depend on the caller's connection.

@@ -72,7 +72,7 @@ export function mailQueueOf({
 
 export function textSenderOf({ settings, clock, metrics, log }: ProcessResources): TextSender {
   const provider = textProvider(settings.phone, egressSettingsOf(settings), log, () =>
-    Math.floor(clock.now().getTime() / 1000),
+    clock.nowSecs(),
   )
   return textSender(provider, metrics.registry, log)
 }

@@ -62,7 +62,7 @@ export const reconciliationWorker = defineWorker<ReconciliationNeeds>({
     let countedMs = Number.NEGATIVE_INFINITY
 
     async function lookInto(row: X402PaymentRow, leased: LeasedPayment): Promise<Finding> {
-      const nowSecs = Math.floor(clock.now().getTime() / 1000)
+      const nowSecs = clock.nowSecs()
       const chain = chains.get(row.network)
       if (chain !== undefined) {
         const status = await chain.look(onChain(leased), row.transaction)

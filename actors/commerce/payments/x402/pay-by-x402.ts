@@ -145,8 +145,7 @@ async function judge(
   const matched = matchOffer(proof.accepted, offers)
   if (matched.tag === 'mismatch') return { tag: 'refused', reason: matched.reason }
   const { offer } = matched
-  const nowSecs = Math.floor(needs.clock.now().getTime() / 1000)
-  const fault = authorizationFault(proof.authorization, offer, nowSecs)
+  const fault = authorizationFault(proof.authorization, offer, needs.clock.nowSecs())
   if (fault !== null) return { tag: 'refused', reason: fault }
   if (
     !(await isSignedByKey(needs, proof, offer)) &&

@@ -100,8 +100,7 @@ export const resolveX402Payment: Handling<'resolveX402Payment'> = async (
   const claimed = resolution.outcome === 'settled' ? resolution.transaction : null
   const node = nodes.get(mine.network)
   const status = node === undefined ? null : await node.look(onChain(leased), claimed)
-  const nowSecs = Math.floor(clock.now().getTime() / 1000)
-  const fault = resolutionFault(resolution, status, Number(mine.validBefore), nowSecs)
+  const fault = resolutionFault(resolution, status, Number(mine.validBefore), clock.nowSecs())
   if (fault !== null) {
     await postponePayment(needs, leased, FIRST_CHECK_SECS, null)
     return refused(fault)

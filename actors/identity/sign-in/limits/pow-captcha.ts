@@ -44,7 +44,6 @@ export function openPowCaptcha({
   random,
 }: PowCaptchaNeeds): PowCaptcha {
   const key = createHash('sha256').update(`${PURPOSE}\0${secret}`, 'utf8').digest()
-  const nowSecs = () => Math.floor(clock.now().getTime() / 1000)
   const sealOf = (body: Uint8Array) =>
     createHmac('sha256', key).update(body).digest().subarray(0, SEAL_BYTES)
 
@@ -56,7 +55,7 @@ export function openPowCaptcha({
     const seal = Buffer.from(parts[2]!, 'base64url')
     if (body.length !== BODY_BYTES || seal.length !== SEAL_BYTES) return null
     if (!timingSafeEqual(seal, sealOf(body))) return null
-    const leftSecs = body.readUInt32BE(ID_BYTES) - nowSecs()
+    const leftSecs = body.readUInt32BE(ID_BYTES) - clock.nowSecs()
     if (leftSecs <= 0) return null
     if (!hasLeadingZeroBits(response, body.readUInt8(ID_BYTES + 4))) return null
     return { id: body.toString('base64url', 0, ID_BYTES), leftSecs }
@@ -66,7 +65,7 @@ export function openPowCaptcha({
     challenge() {
       const body = Buffer.alloc(BODY_BYTES)
       body.set(random.bytes(ID_BYTES))
-      body.writeUInt32BE(nowSecs() + LIFETIME_SECS, ID_BYTES)
+      body.writeUInt32BE(clock.nowSecs() + LIFETIME_SECS, ID_BYTES)
       body.writeUInt8(bits, ID_BYTES + 4)
       return `${body.toString('base64url')}.${sealOf(body).toString('base64url')}`
     },
