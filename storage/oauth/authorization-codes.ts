@@ -1,6 +1,6 @@
 /** Authorization codes. Each is redeemed once and keeps the id of its refresh family (RFC 6749 section 4.1.2). */
 import { personInForce, tenantInForce } from '../platform/in-force.js'
-import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
+import { eachEventValues, insertWonEvents, type OutboxEvent } from '../platform/outbox.js'
 import {
   type Database,
   execute,
@@ -191,10 +191,10 @@ export function redeemingCodes(
              select tenant_id, id, 0, refresh_token_sha256, turned_at
              from redeemed where refresh_token_sha256 is not null),
            recorded as (
-             ${appendingOf('redeemed')})
+             ${insertWonEvents('redeemed')})
            select place::integer from redeemed`,
     values: [
-      ...appendedEach(events),
+      ...eachEventValues(events),
       tenantId,
       redemptions.map(({ id }) => id),
       redemptions.map(({ jkt }) => jkt),

@@ -1,7 +1,7 @@
 /** Refresh tokens and their families: each token is rotated once, and a family is revoked as a whole (RFC 9700 section 4.14.2). */
 import type { RequestedClaims, AuthorizationDetails } from './authorization-codes.js'
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
-import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
+import { eachEventValues, insertWonEvents, type OutboxEvent } from '../platform/outbox.js'
 import {
   changedRows,
   type Database,
@@ -167,10 +167,10 @@ export function rotatingRefreshTokens(
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
              select tenant_id, family_id, after, successor_sha256, turned_at from rotated),
            recorded as (
-             ${appendingOf('rotated')})
+             ${insertWonEvents('rotated')})
            select place::integer from rotated`,
     values: [
-      ...appendedEach(events),
+      ...eachEventValues(events),
       tenantId,
       rotations.map(({ familyId }) => familyId),
       rotations.map(({ generation }) => generation),

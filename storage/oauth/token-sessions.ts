@@ -1,6 +1,6 @@
 /** Sessions of tokens, their refresh families, and the status of tokens. */
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
-import { appendedEach, appendingOf, type OutboxEvent } from '../platform/outbox.js'
+import { eachEventValues, insertWonEvents, type OutboxEvent } from '../platform/outbox.js'
 import {
   allRows,
   type Database,
@@ -78,10 +78,10 @@ export function openingAgentSessions(
              insert into refresh_tokens (tenant_id, family_id, generation, token_sha256, issued_at)
              select tenant_id, family_id, 0, token_sha256, now from opened),
            recorded as (
-             ${appendingOf('opened')})
+             ${insertWonEvents('opened')})
            select place::integer from opened`,
     values: [
-      ...appendedEach(events),
+      ...eachEventValues(events),
       tenantId,
       column((s) => s.challengeId),
       column((s) => s.sessionId),

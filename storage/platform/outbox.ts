@@ -20,25 +20,25 @@ interface EventRow extends NewEvent {
 /** Records events with the commit. They get their numbers and their places in the audit chain after it. */
 export function appendEvents(tx: Transaction, events: readonly OutboxEvent[]): void {
   if (events.length === 0) return
-  appendAtCommit(tx, appending(events))
+  appendAtCommit(tx, appendStatement(events))
 }
 
-/** Runs a statement that ends with `APPENDING` with the commit. */
+/** Runs a statement that ends with `INSERT_EVENTS` with the commit. */
 export function appendAtCommit(tx: Transaction, statement: Statement): void {
   tx.atCommit(statement)
   notifyAfterCommit(tx, RECORDED_CHANNEL)
 }
 
-/** Wakes the sequencers after the commit of events. */
-export const RECORDED = (): readonly string[] => [RECORDED_CHANNEL]
+/** What a commit with `appendStatement` wakes: the sequencers. */
+export const sequencerChannels = (): readonly string[] => [RECORDED_CHANNEL]
 
 /** Records events in a transaction of known statements. */
-export function appending(events: readonly OutboxEvent[]): Statement {
-  return { name: 'outbox.append', text: APPENDING, values: appended(events) }
+export function appendStatement(events: readonly OutboxEvent[]): Statement {
+  return { name: 'outbox.append', text: INSERT_EVENTS, values: eventValues(events) }
 }
 
-/** Records the events of `appended`, at the end of a statement that also writes other rows. */
-export const APPENDING = `insert into unnumbered_events (tenant_id, id, type, event_about, occurred_at, line)
+/** Records the events of `eventValues`, at the end of a statement that also writes other rows. */
+export const INSERT_EVENTS = `insert into unnumbered_events (tenant_id, id, type, event_about, occurred_at, line)
   select e.tenant_id, e.id, e.type, e.about::jsonb, e.occurred_at, e.line
   from unnest($1::uuid[], $2::uuid[], $3::text[], string_to_array($4, chr(13)), $5::timestamptz[],
     string_to_array($6, chr(13))) as e (tenant_id, id, type, about, occurred_at, line)`
@@ -47,10 +47,10 @@ export const APPENDING = `insert into unnumbered_events (tenant_id, id, type, ev
 const DECIDED_EVENTS_MAX = 8
 
 /**
- * Records those events of `appendedEach` whose change succeeded, within a statement that decides several changes.
+ * Records those events of `eachEventValues` whose change succeeded, within a statement that decides several changes.
  * @param won the query with the `place` of each change that succeeded, in the order of the events from 1.
  */
-export function appendingOf(won: string): string {
+export function insertWonEvents(won: string): string {
   return `insert into unnumbered_events (tenant_id, id, type, event_about, occurred_at, line)
     select e.tenant_id, (array_agg(e.id order by e.place))[1], (array_agg(e.type order by e.place))[1],
       jsonb_agg(e.about::jsonb order by e.place), min(e.occurred_at), string_agg(e.line, chr(10) order by e.place)
@@ -75,8 +75,8 @@ const ROW_CHARS_MAX = 7_000
 /** Their rows are found by id, so each has a separate row. */
 const ALONE: ReadonlySet<string> = new Set(['vault.credential.accessed', 'egress.stream.closed'])
 
-/** The first six parameters of a statement with `APPENDING`. Events of one tenant share rows. */
-export function appended(events: readonly OutboxEvent[]): unknown[] {
+/** The first six parameters of a statement with `INSERT_EVENTS`. Events of one tenant share rows. */
+export function eventValues(events: readonly OutboxEvent[]): unknown[] {
   const rows: EventRowText[] = []
   const open = new Map<string, EventRowText>()
   for (const event of events) {
@@ -103,8 +103,8 @@ export function appended(events: readonly OutboxEvent[]): unknown[] {
   )
 }
 
-/** The first six parameters of a statement with `appendingOf`. */
-export function appendedEach(events: readonly OutboxEvent[]): unknown[] {
+/** The first six parameters of a statement with `insertWonEvents`. */
+export function eachEventValues(events: readonly OutboxEvent[]): unknown[] {
   const written = events.map(textOf)
   return parameters(
     events,

@@ -1,5 +1,5 @@
 /** Egress authorities: the grants and leases that allow calls, with their limits and usage. */
-import { appendAtCommit, appended, APPENDING, type OutboxEvent } from '../platform/outbox.js'
+import { appendAtCommit, eventValues, INSERT_EVENTS, type OutboxEvent } from '../platform/outbox.js'
 import type { Statement, Transaction } from '../platform/sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 import type { Grantee } from './vault-credentials.js'
@@ -218,8 +218,8 @@ export function bookUses(
     text: `with touched as (
              update vault_credentials set last_used_at = greatest(last_used_at, $9)
              where tenant_id = $7 and id = any($8::uuid[]))
-           ${APPENDING}`,
-    values: [...appended(events), tenantId, credentialIds, now],
+           ${INSERT_EVENTS}`,
+    values: [...eventValues(events), tenantId, credentialIds, now],
   })
 }
 

@@ -1,5 +1,9 @@
 /** The kinds of changes that share commits (group-commit.ts), and how changes of one kind share a statement. */
-import { appending, type NewEvent, type OutboxEvent } from '../../../storage/platform/outbox.js'
+import {
+  appendStatement,
+  type NewEvent,
+  type OutboxEvent,
+} from '../../../storage/platform/outbox.js'
 import type { Statement, Transaction } from '../../../storage/platform/sql.js'
 
 /** A change that its own statements decide. */
@@ -148,7 +152,7 @@ export class Stated {
   /** All statements, with the one that records the events. */
   get withEvents(): readonly Statement[] {
     if (this.events.length === 0) return this.statements
-    return [...this.statements, appending(this.events)]
+    return [...this.statements, appendStatement(this.events)]
   }
 
   /** Takes the results of `statements`. */

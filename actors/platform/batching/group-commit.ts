@@ -5,7 +5,11 @@
  * commits with the other changes of their tenant (docs/concepts/storage.md, Group commit).
  */
 import { RECORDED_CHANNEL } from '../../../storage/platform/event-numbers.js'
-import { appendEvents, appending, RECORDED } from '../../../storage/platform/outbox.js'
+import {
+  appendEvents,
+  appendStatement,
+  sequencerChannels,
+} from '../../../storage/platform/outbox.js'
 import type { Database, TenantsPart, Transaction } from '../../../storage/platform/sql.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { DatabaseUnavailable, isGivenUp } from '../../../storage/platform/unavailable.js'
@@ -296,7 +300,7 @@ async function commitBatch(
   const stated = new Stated(tenantId, batch)
   if (batch.every(({ change }) => isStated(change))) {
     const sight = crossesTenants ? null : tenantId
-    stated.judge(await database.together(sight, stated.withEvents, { wakes: RECORDED }))
+    stated.judge(await database.together(sight, stated.withEvents, { wakes: sequencerChannels }))
     for (const { change, committed } of batch) committed(wonIn(stated.competitions, change))
     return
   }
@@ -371,9 +375,9 @@ async function commitTogether(database: Database, parts: readonly Part[]): Promi
     asked.push({ tenantIds: [one.tenantId], statements: one.statements })
   }
   const hasLocks = asked.length > 0
-  if (events.length > 0) asked.push({ tenantIds, statements: [appending(events)] })
+  if (events.length > 0) asked.push({ tenantIds, statements: [appendStatement(events)] })
   const results = await database.among(asked, {
-    wakes: RECORDED,
+    wakes: sequencerChannels,
     lockTimeoutMs: hasLocks ? SHARED_LOCK_TIMEOUT_MS : undefined,
   })
   let at = 0

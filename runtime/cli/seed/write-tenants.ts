@@ -9,7 +9,7 @@ import {
   type SeedRow,
 } from '../../../storage/operations/seed-rows.js'
 import { numberEvents } from '../../../storage/platform/event-numbers.js'
-import { appended, APPENDING, type NewEvent } from '../../../storage/platform/outbox.js'
+import { appendStatement, type NewEvent } from '../../../storage/platform/outbox.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { secretHint, webhookSecretContext } from '../../../storage/webhooks/webhooks.js'
@@ -83,7 +83,7 @@ async function recordEvents(
   events: readonly NewEvent[],
 ): Promise<number> {
   if (events.length === 0) return 0
-  await tx.query({ name: 'outbox.append', text: APPENDING, values: appended(events) })
+  await tx.query(appendStatement(events))
   await numberEvents(tx, tenantId)
   return events.length
 }

@@ -10,7 +10,7 @@ import {
 } from '../../../actors/vault/egress/admission/lost-calls.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
-import { APPENDING } from '../../../storage/platform/outbox.js'
+import { appendStatement } from '../../../storage/platform/outbox.js'
 import { svcBeside } from '../../flows/vault/command.js'
 import { callerOf } from '../../support/agents/journey.js'
 import { relayTo } from '../../support/storage/database-relay.js'
@@ -314,7 +314,7 @@ test.serial(
     await closedCalls(resources, setting.tenantId, 1)
     const each = await recorded()
     t.true(each > 0 && each < 1_000, String(each))
-    relay.loseAnswerTo({ name: 'outbox.append', text: APPENDING })
+    relay.loseAnswerTo(appendStatement([]))
     t.is(await call(), 200)
     await closedCalls(resources, setting.tenantId, 2)
     // Longer than the retry delay.

@@ -4,7 +4,7 @@ import { vault, type VaultProtocol } from '../../../actors/vault/vault/protocol.
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { spawnInline } from '../../../runtime/kernel/inline.js'
 import { DatabaseConnection } from '../../../storage/platform/connection.js'
-import { appending } from '../../../storage/platform/outbox.js'
+import { appendStatement } from '../../../storage/platform/outbox.js'
 import { watchIdempotent } from '../../support/idempotent.js'
 
 test('an idempotent message that appends an event is reported', async (t) => {
@@ -13,7 +13,7 @@ test('an idempotent message that appends an event is reported', async (t) => {
   // Without a server: the statement fails after it has been judged.
   const connection = Object.create(DatabaseConnection.prototype) as DatabaseConnection
   const append = async () => {
-    await connection.pipeline([appending([])]).catch(() => undefined)
+    await connection.pipeline([appendStatement([])]).catch(() => undefined)
     return { tag: 'unknown_credential' as const }
   }
   const definition = defineActor<VaultProtocol, object>({

@@ -26,7 +26,7 @@ import {
   stampingUses,
   takeFromAuthority,
 } from '../../../../storage/vault/egress-authorities.js'
-import { appending, RECORDED } from '../../../../storage/platform/outbox.js'
+import { appendStatement, sequencerChannels } from '../../../../storage/platform/outbox.js'
 import type { Database, Statement } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
 import type { RelayReport } from '../protocol.js'
@@ -483,8 +483,8 @@ class TenantAdmission {
     }
     const events = eventsOf(records)
     if (events.length > 0) {
-      const statements = [...changes, appending(events)]
-      await database.together(this.#tenantId, statements, { wakes: RECORDED })
+      const statements = [...changes, appendStatement(events)]
+      await database.together(this.#tenantId, statements, { wakes: sequencerChannels })
     } else if (changes.length > 0) await database.together(this.#tenantId, changes)
   }
 

@@ -7,10 +7,9 @@ import { ChainCheck } from '../../../../storage/operations/audit-chain.js'
 import { auditEventsAfter } from '../../../../storage/operations/audit.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
 import {
-  APPENDING,
-  appendedEach,
-  appending,
-  appendingOf,
+  eachEventValues,
+  appendStatement,
+  insertWonEvents,
   eventsAfter,
   type NewEvent,
   type OutboxEvent,
@@ -61,9 +60,9 @@ function taking(
              won as (
                delete from notes n using asked a where n.tenant_id = $7::uuid and n.id = a.id
                returning a.place),
-             recorded as (${appendingOf('won')})
+             recorded as (${insertWonEvents('won')})
            select place::integer from won`,
-    values: [...appendedEach(events), tenantId, inputs],
+    values: [...eachEventValues(events), tenantId, inputs],
   }
 }
 
@@ -149,16 +148,19 @@ test('row-level security limits each part to its tenant, and the common part to 
   const [first, second, common] = await database.among([
     { tenantIds: [mine], statements: [insert(mine, 1), ALL] },
     { tenantIds: [theirs], statements: [insert(theirs, 2), ALL] },
-    { tenantIds: both, statements: [ALL, appending(both.map((tenantId) => event(tenantId)))] },
+    {
+      tenantIds: both,
+      statements: [ALL, appendStatement(both.map((tenantId) => event(tenantId)))],
+    },
   ])
   t.deepEqual(first![1]!.rows, [{ tenantId: mine, id: 1 }])
   t.deepEqual(second![1]!.rows, [{ tenantId: theirs, id: 2 }])
   t.deepEqual(common![0]!.rows, [], 'the common part reads nothing')
   for (const parts of [
     [{ tenantIds: [mine], statements: [insert(theirs, 3)] }],
-    [{ tenantIds: [mine], statements: [appending([event(theirs)])] }],
+    [{ tenantIds: [mine], statements: [appendStatement([event(theirs)])] }],
     [{ tenantIds: both, statements: [insert(mine, 3)] }],
-    [{ tenantIds: both, statements: [appending([event(randomUUID())])] }],
+    [{ tenantIds: both, statements: [appendStatement([event(randomUUID())])] }],
   ]) {
     await t.throwsAsync(database.among(parts), { code: '42501' })
   }
@@ -286,7 +288,7 @@ test('changes of several tenants are not repeated if the response to their commi
   const database = await openDatabase(options)
   t.teardown(() => database.close())
   const commits = groupCommit(database)
-  relay.loseAnswerTo({ name: 'outbox.append', text: APPENDING })
+  relay.loseAnswerTo(appendStatement([]))
   const tenants = [randomUUID(), randomUUID(), randomUUID()]
   const ends = await Promise.allSettled(
     tenants.map((tenantId) => commits.write(tenantId, { events: [event(tenantId)] })),

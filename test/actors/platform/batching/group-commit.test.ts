@@ -3,10 +3,10 @@ import test from 'ava'
 import { groupCommit } from '../../../../actors/platform/batching/group-commit.js'
 import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
 import {
-  APPENDING,
-  appendedEach,
-  appendingOf,
+  eachEventValues,
   eventsAfter,
+  INSERT_EVENTS,
+  insertWonEvents,
 } from '../../../../storage/platform/outbox.js'
 import { openDatabase } from '../../../../storage/platform/database.js'
 import type { Database, Statement, Transaction } from '../../../../storage/platform/sql.js'
@@ -126,9 +126,9 @@ test('a statement decides the changes of a commit and records the events of thos
     name: 'test.odd',
     text: `with asked as (select * from unnest($7::int[]) with ordinality a (number, place)),
              won as (select place from asked where number % 2 = 1),
-             recorded as (${appendingOf('won')})
+             recorded as (${insertWonEvents('won')})
            select place::integer from won`,
-    values: [...appendedEach(events), inputs],
+    values: [...eachEventValues(events), inputs],
   })
   const events = Array.from({ length: 4 }, () => event(tenantId))
   const compete = (input: number) =>
@@ -210,7 +210,7 @@ test('a failed change does not fail the other changes of its batch', async (t) =
 
 for (const [title, lost] of [
   ['decided', { name: 'transaction.commit', text: 'commit' }],
-  ['unconditional', { name: 'outbox.append', text: APPENDING }],
+  ['unconditional', { name: 'outbox.append', text: INSERT_EVENTS }],
 ] as const) {
   test(`${title} changes are not repeated if the response to their commit is lost`, async (t) => {
     const fresh = await freshDatabase(t)
