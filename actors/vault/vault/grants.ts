@@ -26,11 +26,11 @@ import { auditEntry, grantRevoked } from './events.js'
 import type { VaultNeeds, VaultHandler } from './needs.js'
 import { grantingRefusal } from './ownership.js'
 import type {
-  ChangeCredential,
   CredentialRevoked,
   GrantCreated,
   GrantingRefused,
   LeaseCreated,
+  OneCredential,
   VaultInvalid,
 } from './protocol.js'
 import { changing, changingCredential, withCredential } from './read.js'
@@ -186,7 +186,7 @@ export const revokeVaultLease: VaultHandler<'revokeVaultLease'> = async (
 /** Grants or leases a credential as its owner. A lock holds it against a revocation. */
 function granting<Created extends { readonly tag: 'created' }>(
   needs: VaultNeeds,
-  message: ChangeCredential & { readonly idempotency: IdempotencyClaim | null },
+  message: OneCredential & { readonly idempotency: IdempotencyClaim | null },
   context: MessageContext,
   create: (
     tx: Transaction,

@@ -3,7 +3,6 @@ import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
-import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 import type {
@@ -24,7 +23,7 @@ export type VaultProtocol = {
     CreateCredential,
     CredentialCreated | VaultInvalid | VaultFull | IdempotencyRefused | OwnerRefused
   >
-  getVaultCredential: Ask<NamedCredential, CredentialFound | UnknownCredential>
+  getVaultCredential: Ask<OneCredential, CredentialFound | UnknownCredential>
   updateVaultCredential: Ask<
     UpdateCredential,
     CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused
@@ -35,9 +34,9 @@ export type VaultProtocol = {
     CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused
   >
   /** Revokes a credential with its grants and leases. Final. */
-  revokeVaultCredential: Ask<ChangeCredential, CredentialFound | UnknownCredential>
+  revokeVaultCredential: Ask<OneCredential, CredentialFound | UnknownCredential>
   /** The owner reads the secret. */
-  readVaultCredentialSecret: Ask<ChangeCredential, SecretRead | UnknownCredential | OwnerRefused>
+  readVaultCredentialSecret: Ask<OneCredential, SecretRead | UnknownCredential | OwnerRefused>
   listVaultGrants: Ask<ListOfCredential, GrantsListed | UnknownCredential>
   createVaultGrant: Ask<CreateGrant, GrantCreated | GrantingRefused>
   revokeVaultGrant: Ask<RevokeGrant, GrantRevoked | UnknownGrant>
@@ -88,22 +87,21 @@ export type VaultInvalid = {
 /** The tenant has `vault.max_credentials_per_tenant` active credentials. */
 export type VaultFull = { readonly tag: 'full'; readonly most: number }
 
-export type NamedCredential = { readonly tenantId: TenantId; readonly credentialId: string }
-export type ChangeCredential = { readonly caller: Caller; readonly credentialId: string }
+export type OneCredential = { readonly caller: Caller; readonly credentialId: string }
 export type CredentialFound = { readonly tag: 'found'; readonly credential: Credential }
 /** The tenant has no such credential. */
 export type UnknownCredential = { readonly tag: 'unknown_credential' }
 export type CredentialRevoked = { readonly tag: 'revoked' }
 
 /** Undefined members are unchanged. */
-export type UpdateCredential = ChangeCredential & {
+export type UpdateCredential = OneCredential & {
   readonly label?: string | undefined
   readonly allowedHosts?: readonly string[] | undefined
   readonly metadata?: Readonly<Record<string, unknown>> | undefined
   /** Must equal the stored one. */
   readonly authScheme?: string | undefined
 }
-export type RotateCredential = ChangeCredential & { readonly secret: string | null }
+export type RotateCredential = OneCredential & { readonly secret: string | null }
 
 export type SecretRead = {
   readonly tag: 'secret'
@@ -118,14 +116,14 @@ export type StepUpNeeded = { readonly tag: 'step_up'; readonly maxAgeSecs: numbe
 /** An owner's operation by another principal, with a delegated token, or without a recent sign-in. */
 export type OwnerRefused = VaultDenied | DirectTokenNeeded | StepUpNeeded
 
-export type ListOfCredential = NamedCredential & Page
+export type ListOfCredential = OneCredential & Page
 export type GrantsListed = {
   readonly tag: 'listed'
   readonly grants: readonly Grant[]
   readonly next: ListCursor | null
 }
 
-export type CreateGrant = ChangeCredential & {
+export type CreateGrant = OneCredential & {
   readonly granteeType: 'agent' | 'delegation'
   readonly granteeId: string
   /** Null for the default: `list`, and `use` or `sign` by type. */
@@ -160,7 +158,7 @@ export type LeasesListed = {
   readonly leases: readonly Lease[]
   readonly next: ListCursor | null
 }
-export type CreateLease = ChangeCredential & {
+export type CreateLease = OneCredential & {
   readonly recipientId: string
   readonly byteBudget: number
   readonly expiresAt: Date | null

@@ -14,7 +14,7 @@ import { isUuid } from '../../domain/ids.js'
 import { isDirect } from '../../domain/principal.js'
 import { page } from '../../platform/paging.js'
 import type { VaultNeeds, VaultHandler } from './needs.js'
-import type { ChangeCredential, NamedCredential, UnknownCredential } from './protocol.js'
+import type { OneCredential, UnknownCredential } from './protocol.js'
 import { credentialOf } from './records.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
@@ -44,15 +44,16 @@ export const getVaultCredential: VaultHandler<'getVaultCredential'> = (needs, me
   }))
 }
 
-/** Runs `work` on a credential of the tenant. */
+/** Runs `work` on a credential of the caller's tenant. */
 export async function withCredential<T>(
   { database }: VaultNeeds,
-  { tenantId, credentialId }: NamedCredential,
+  { caller, credentialId }: OneCredential,
   { signal }: MessageContext,
   work: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
   find = findVaultCredential,
 ): Promise<T | UnknownCredential> {
   if (!isUuid(credentialId)) return UNKNOWN
+  const { tenantId } = caller.principal
   return inTenant(database, tenantId, { signal }, async (tx) => {
     const row = await find(tx, tenantId, credentialId)
     return row === undefined ? UNKNOWN : work(tx, row)
@@ -62,14 +63,12 @@ export async function withCredential<T>(
 /** Changes a credential of the caller's tenant while `lock` holds its row. */
 export function changingCredential<T>(
   needs: VaultNeeds,
-  { caller, credentialId }: ChangeCredential,
+  named: OneCredential,
   context: MessageContext,
   change: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
   lock = lockVaultCredential,
 ): Promise<T | UnknownCredential> {
-  const { tenantId } = caller.principal
-  const named = { tenantId, credentialId }
-  return changing(needs, caller, withCredential(needs, named, context, change, lock))
+  return changing(needs, named.caller, withCredential(needs, named, context, change, lock))
 }
 
 /** A change applies to the next call through the egress proxy of this process. */

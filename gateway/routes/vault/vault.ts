@@ -119,10 +119,7 @@ export const vaultRoutes: readonly Route[] = [
     path: `${CREDENTIALS}/{credential_id}`,
     summary: 'Read a credential, without its secret',
     params: CredentialPath,
-    message: ({ params, principal }) => ({
-      tenantId: principal.tenantId,
-      credentialId: params.credential_id,
-    }),
+    message: one,
     replies: { found, unknown_credential: unknown },
   }),
   route(vault, 'updateVaultCredential', {
@@ -207,11 +204,7 @@ export const vaultRoutes: readonly Route[] = [
     summary: 'List the grants of a credential, newest first',
     params: CredentialPath,
     query: PageQuery,
-    message: ({ params, query, principal }) => ({
-      tenantId: principal.tenantId,
-      credentialId: params.credential_id,
-      ...readPage(query),
-    }),
+    message: (request) => ({ ...one(request), ...readPage(request.query) }),
     replies: {
       listed: pageReply(VaultGrant, ({ grants }) => grants.map(grantRecord)),
       unknown_credential: unknown,
@@ -274,11 +267,7 @@ export const vaultRoutes: readonly Route[] = [
     summary: 'List the leases of a credential, newest first',
     params: CredentialPath,
     query: PageQuery,
-    message: ({ params, query, principal }) => ({
-      tenantId: principal.tenantId,
-      credentialId: params.credential_id,
-      ...readPage(query),
-    }),
+    message: (request) => ({ ...one(request), ...readPage(request.query) }),
     replies: {
       listed: pageReply(VaultLease, ({ leases }) => leases.map(leaseRecord)),
       unknown_credential: unknown,
