@@ -23,6 +23,7 @@ create table session_applications (
 );
 create index session_applications_open on session_applications (due_at) where ended_at is null;
 create index session_applications_ended on session_applications (due_at) where ended_at is not null;
+create index session_applications_of_tenant on session_applications (tenant_id, due_at) where ended_at is not null;
 create index session_applications_of_person on session_applications (tenant_id, subject);
 
 alter table session_applications enable row level security;

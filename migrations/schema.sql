@@ -2732,6 +2732,7 @@ create table session_applications (
 );
 CREATE INDEX session_applications_ended ON public.session_applications USING btree (due_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX session_applications_of_person ON public.session_applications USING btree (tenant_id, subject);
+CREATE INDEX session_applications_of_tenant ON public.session_applications USING btree (tenant_id, due_at) WHERE (ended_at IS NOT NULL);
 CREATE INDEX session_applications_open ON public.session_applications USING btree (due_at) WHERE (ended_at IS NULL);
 alter table session_applications enable row level security;
 alter table session_applications force row level security;

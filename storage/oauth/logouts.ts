@@ -10,6 +10,13 @@ import {
   onlyValue,
   type Transaction,
 } from '../platform/sql.js'
+import {
+  type ClaimRoom,
+  heldValues,
+  tenantIsOutside,
+  type TenantKind,
+  tenantKind,
+} from '../platform/in-force.js'
 import { LOGOUTS_CHANNEL } from '../platform/ends/table.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { notifyAfterCommit } from '../platform/transaction.js'
@@ -37,46 +44,52 @@ export const joinSession = (tx: Transaction, s: SessionApplication) =>
   })
 
 /** A logout token to deliver, by an attempt that is under way. */
-export type DueLogout = SessionApplication & {
-  readonly endedAt: Date
-  /** Earlier attempts. */
-  readonly attempts: number
-  /** The `client_id`. Null: the application was deleted. */
-  readonly clientId: string | null
-  /** Null: the application wants no logout tokens any more, or is disabled. */
-  readonly uri: string | null
-  readonly algorithm: ApplicationRow['idTokenSignedResponseAlg']
+export type DueLogout = SessionApplication &
+  TenantKind & {
+    readonly endedAt: Date
+    /** Earlier attempts. */
+    readonly attempts: number
+    /** The `client_id`. Null: the application was deleted. */
+    readonly clientId: string | null
+    /** Null: the application wants no logout tokens any more, or is disabled. */
+    readonly uri: string | null
+    readonly algorithm: ApplicationRow['idTokenSignedResponseAlg']
+  }
+
+/** What a worker may take. */
+export type LogoutRoom = ClaimRoom & {
+  readonly perApplicationMax: number
+  /** What the worker holds of applications, by id. */
+  readonly heldOfApplications: ReadonlyMap<string, number>
 }
 
-/** What a worker may take. Tenants and applications that hold all they may get nothing. */
-export type LogoutRoom = {
-  readonly limit: number
-  readonly perTenant: number
-  readonly perApplication: number
-  readonly fullTenants: readonly string[]
-  readonly fullApplications: readonly string[]
-}
-
-/** Rows that are looked at in one round. */
-const CANDIDATES_MAX = 1_000
+const DUE = `s.ended_at is not null and s.due_at <= statement_timestamp()`
 
 /**
- * Takes due logouts for `leaseSecs`: after that, another process takes those that were not settled. Tenants take turns.
- * Crosses tenants. The applications of a suspended tenant get theirs too.
+ * Takes due logouts for `leaseSecs`: after that, another process takes those that were not settled. Tenants take turns, and
+ * one that holds none gets a first one where there is no room. Crosses tenants. The applications of a suspended tenant get
+ * theirs too.
  */
 export const claimLogouts = (tx: Transaction, room: LogoutRoom, leaseSecs: number) =>
   allRows<DueLogout>(tx, {
     name: 'logout.claim',
     text: `with due as materialized (
-             select tenant_id, session_id, application_id, due_at from session_applications
-             where ended_at is not null and due_at <= statement_timestamp()
-               and tenant_id <> all($5::uuid[]) and application_id <> all($6::uuid[])
-             order by due_at limit ${CANDIDATES_MAX}),
-           placed as (
-             select *, row_number() over (partition by tenant_id, application_id order by due_at) as nth,
-               row_number() over (partition by tenant_id order by due_at) as place from due),
+             select each.*, coalesce(h.held, 0) + row_number() over (partition by each.tenant_id order by each.due_at) as place
+             from (select distinct s.tenant_id from session_applications s where ${DUE}) t
+               left join unnest($2::uuid[], $3::integer[]) as h (tenant_id, held) on h.tenant_id = t.tenant_id
+               cross join lateral (
+                 select ranked.* from (
+                   select s.tenant_id, s.session_id, s.application_id, s.due_at,
+                     coalesce(a.held, 0) + row_number() over (partition by s.application_id order by s.due_at) as nth
+                   from session_applications s
+                     left join unnest($4::uuid[], $5::integer[]) as a (application_id, held)
+                       on a.application_id = s.application_id
+                   where s.tenant_id = t.tenant_id and ${DUE}) ranked
+                 where ranked.nth <= $6 order by ranked.due_at limit $7) each
+             where coalesce(h.held, 0) < $7 and ${tenantIsOutside('t.tenant_id', '$8', '$9')}),
            chosen as (
-             select * from placed where nth <= $4 and place <= $3 order by place, due_at limit $2),
+             select * from due where place <= $7 and (place = 1 or $10 > 0)
+             order by place, due_at limit greatest($10, $11)),
            locked as (
              select s.* from session_applications s
                join chosen using (tenant_id, session_id, application_id)
@@ -89,31 +102,42 @@ export const claimLogouts = (tx: Transaction, room: LogoutRoom, leaseSecs: numbe
            returning ${columnsOf('tenant_id session_id application_id subject ended_at attempts', 's')},
              coalesce(a.metadata_url, a.id::text) as "clientId",
              case when a.status = 'active' then a.backchannel_logout_uri end as uri,
-             a.id_token_signed_response_alg as algorithm`,
+             a.id_token_signed_response_alg as algorithm, ${tenantKind('s.tenant_id')}`,
     values: [
       leaseSecs,
+      ...heldValues(room),
+      [...room.heldOfApplications.keys()],
+      [...room.heldOfApplications.values()],
+      room.perApplicationMax,
+      room.perTenantMax,
+      room.full.sandboxes,
+      room.full.networks,
       room.limit,
-      room.perTenant,
-      room.perApplication,
-      room.fullTenants,
-      room.fullApplications,
+      room.firstMax,
     ],
   })
 
-/** Milliseconds until a logout may be claimed, at most `withinMs`. Crosses tenants. */
-export const nextLogoutMs = (
-  tx: Transaction,
-  withinMs: number,
-  { fullTenants, fullApplications }: Pick<LogoutRoom, 'fullTenants' | 'fullApplications'>,
-) =>
+/**
+ * Milliseconds until a logout is due, at most `withinMs`. What is due already is not counted: it waits for a place, and an
+ * attempt that ends wakes the worker. Crosses tenants.
+ */
+export const nextLogoutMs = (tx: Transaction, withinMs: number) =>
   onlyValue<number>(tx, {
     name: 'logout.next',
     text: `select least($1, greatest(0, coalesce((
              select extract(epoch from due_at - clock_timestamp()) * 1000 from session_applications
-             where ended_at is not null and tenant_id <> all($2::uuid[])
-               and application_id <> all($3::uuid[])
+             where ended_at is not null and due_at > statement_timestamp()
              order by due_at limit 1), $1)))::float8 as ms`,
-    values: [withinMs, fullTenants, fullApplications],
+    values: [withinMs],
+  })
+
+/** The attempt gave its place to another tenant. It counts as none. */
+export const postponeLogout = (tx: Transaction, of: DueLogout, waitSecs: number) =>
+  execute(tx, {
+    name: 'logout.postpone',
+    text: `update session_applications set due_at = statement_timestamp() + make_interval(secs => $5)
+           where tenant_id = $1 and session_id = $2 and application_id = $3 and attempts = $4`,
+    values: [of.tenantId, of.sessionId, of.applicationId, of.attempts, waitSecs],
   })
 
 /** The application has the logout token, or gets none. True for the call that settled it. */

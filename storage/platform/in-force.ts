@@ -58,11 +58,21 @@ export type FullGroups = {
 export function tenantHasRoom(id: string, sandboxes: string, networks: string): string {
   // Look-ups by key: with a join the planner could start with all tenants.
   return `coalesce((select gt.status = 'active'
-      and (not ${sandboxes}::boolean or gt.environment = 'production')
-      and (cardinality(${networks}::text[]) = 0 or coalesce((select encode(go.registering_network, 'hex')
-        from organizations go where go.id = gt.organization_id), '') <> all(${networks}::text[]))
+      and ${outside(sandboxes, networks)}
     from tenants gt where gt.id = ${id}), false)`
 }
+
+/** SQL: the tenant, which may be suspended, is in no full group. Parameters as above. */
+export function tenantIsOutside(id: string, sandboxes: string, networks: string): string {
+  return `coalesce((select ${outside(sandboxes, networks)} from tenants gt where gt.id = ${id}), false)`
+}
+
+const outside = (
+  sandboxes: string,
+  networks: string,
+) => `(not ${sandboxes}::boolean or gt.environment = 'production')
+      and (cardinality(${networks}::text[]) = 0 or coalesce((select encode(go.registering_network, 'hex')
+        from organizations go where go.id = gt.organization_id), '') <> all(${networks}::text[]))`
 
 /*
  * Leases of work of many tenants. Tenants take turns: the first row of each precedes the second of any, what the worker

@@ -138,7 +138,7 @@ const FEATURES: readonly Feature[] = [
     async ask(url, resolve) {
       const sender = createLogoutSender({ settings: production, resolve })
       try {
-        return (await sender.send('', url, 'token')).error
+        return (await sender.send('', url, 'token', new AbortController().signal)).error
       } finally {
         await sender.close()
       }

@@ -10,7 +10,6 @@ import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 
 const CONNECT_MS_MAX = 5_000
-const EXCHANGE_MS_MAX = 10_000
 const ANSWER_BYTES_MAX = 4_096
 const ORIGINS_MAX = 1_024
 
@@ -23,7 +22,7 @@ export type LogoutAnswer = {
 
 export interface LogoutSender {
   /** Never throws. */
-  send(tenantId: string, uri: string, token: string): Promise<LogoutAnswer>
+  send(tenantId: string, uri: string, token: string, signal: AbortSignal): Promise<LogoutAnswer>
   /** Breaks off what is under way. */
   close(): Promise<void>
 }
@@ -39,11 +38,10 @@ export function createLogoutSender({ settings, ...more }: LogoutSenderNeeds): Lo
   const { dialer, rules } = outbound(settings, { ...more, connectTimeoutMs: CONNECT_MS_MAX })
   const upstreams = createUpstreams(dialer, ORIGINS_MAX)
   return {
-    async send(tenantId, uri, token) {
+    async send(tenantId, uri, token, signal) {
       const target = judgeTarget(uri, rules)
       if (target.tag === 'refused') return { status: null, error: target.fault }
       const { origin, pathname, search } = target.url
-      const signal = AbortSignal.timeout(EXCHANGE_MS_MAX)
       try {
         const { statusCode: status, body } = await upstreams
           .of(origin, tenantId, tenantId)

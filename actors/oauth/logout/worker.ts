@@ -8,6 +8,11 @@ import type { Registry } from 'prom-client'
 import type { ActorRef, Lifecycle } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
+import {
+  FairShare,
+  isRefused,
+  type ShareCounts,
+} from '../../../runtime/kernel/fairness/fair-share.js'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
 import {
   claimLogouts,
@@ -15,6 +20,7 @@ import {
   endTimedOut,
   type LogoutRoom,
   nextLogoutMs,
+  postponeLogout,
   retryLogout,
   settleLogout,
 } from '../../../storage/oauth/logouts.js'
@@ -24,6 +30,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import { catalogued } from '../../domain/events.js'
 import { WakeSignal } from '../../platform/batching/wake-signal.js'
 import { counter, histogram } from '../../platform/metrics.js'
+import { claimable, groupsOf } from '../../platform/tenant-groups.js'
 import { type SigningKeysProtocol, signingKeys } from '../signing-keys/protocol.js'
 import { LOGOUT_TOKEN_TYPE, logoutClaims } from './logout-token.js'
 import type { LogoutAnswer, LogoutSender } from './sender.js'
@@ -31,8 +38,13 @@ import type { LogoutSettings } from './settings.js'
 
 /** Logouts that one process delivers at the same time. */
 const SENDING_MAX = 128
-const PER_TENANT_MAX = 32
+const PER_TENANT_MAX = 16
 const PER_APPLICATION_MAX = 8
+/** Logouts of tenants without one that take the place of another tenant's. */
+const FIRST_MAX = 8
+const EXCHANGE_MS_MAX = 10_000
+/** An attempt that gave its place up is due again after this time. */
+const POSTPONED_SECS = 1
 /** Longer than an attempt may take: afterwards another process sends again. */
 const LEASE_SECS = 20
 const POLL_MS_MAX = 5_000
@@ -49,6 +61,7 @@ type LogoutNeeds = {
   readonly sender: LogoutSender
   readonly issuer: string
   readonly settings: LogoutSettings
+  readonly shares?: ShareCounts | undefined
   /** Receives a promise of the run, which a stop waits for. */
   readonly settled: (run: Promise<void>) => void
 }
@@ -69,12 +82,22 @@ class Deliveries {
   readonly #metrics: ReturnType<typeof logoutMetrics>
   readonly #wake = new WakeSignal()
   readonly #sending = new Map<DueLogout, Promise<void>>()
+  readonly #places: FairShare
   #lookedMs = Number.NEGATIVE_INFINITY
 
   constructor(needs: LogoutNeeds, lifecycle: Lifecycle) {
     this.#needs = needs
     this.#lifecycle = lifecycle
     this.#metrics = logoutMetrics(needs.registry)
+    this.#places = new FairShare({
+      resource: 'logout_tokens',
+      total: SENDING_MAX,
+      levels: [
+        { name: 'tenant', max: PER_TENANT_MAX },
+        { name: 'application', max: PER_APPLICATION_MAX },
+      ],
+      counts: needs.shares,
+    })
   }
 
   async run(): Promise<void> {
@@ -110,16 +133,13 @@ class Deliveries {
       this.#lookedMs = clock.monotonicMs()
     }
     const room = this.#room()
-    if (room.limit > 0) {
-      const due = await database.system((tx) => claimLogouts(tx, room, LEASE_SECS))
-      for (const one of due) this.#begin(one)
-      if (due.length > 0) return
-    }
-    const withinMs =
-      room.limit > 0
-        ? await database.system((tx) => nextLogoutMs(tx, POLL_MS_MAX, room))
-        : POLL_MS_MAX
-    await this.#wake.wait(withinMs)
+    const { due, nextMs } = await database.system(async (tx) => {
+      const due = await claimLogouts(tx, room, LEASE_SECS)
+      return { due, nextMs: due.length > 0 ? 0 : await nextLogoutMs(tx, POLL_MS_MAX) }
+    })
+    for (const one of due) this.#begin(one)
+    // What waits for a place is looked for again when an attempt ends.
+    if (due.length === 0) await this.#wake.wait(nextMs)
   }
 
   #lookForTimedOut(): Promise<number> {
@@ -130,58 +150,77 @@ class Deliveries {
   #room(): LogoutRoom {
     const held = [...this.#sending.keys()]
     return {
-      limit: SENDING_MAX - held.length,
-      perTenant: PER_TENANT_MAX,
-      perApplication: PER_APPLICATION_MAX,
-      fullTenants: fullOf(held, 'tenantId', PER_TENANT_MAX),
-      fullApplications: fullOf(held, 'applicationId', PER_APPLICATION_MAX),
+      ...claimable(this.#places, SENDING_MAX - this.#places.inUse),
+      perTenantMax: PER_TENANT_MAX,
+      perApplicationMax: PER_APPLICATION_MAX,
+      firstMax: FIRST_MAX,
+      held: countedBy(held, 'tenantId'),
+      heldOfApplications: countedBy(held, 'applicationId'),
     }
   }
 
   #begin(due: DueLogout): void {
     const { log, signal } = this.#lifecycle
-    const run = this.#deliver(due)
+    const attempt = new AbortController()
+    let isGivenUp = false
+    const giveUp = () => {
+      isGivenUp = true
+      attempt.abort()
+      return true
+    }
+    const keys = [due.tenantId, due.applicationId]
+    const place = this.#places.tryAcquire(keys, 1, { groups: groupsOf(due), giveUp })
+    const timer = setTimeout(() => attempt.abort(), EXCHANGE_MS_MAX)
+    const run = (isRefused(place) ? this.#postpone(due) : this.#deliver(due, attempt.signal))
+      .then((answer) => answer && (isGivenUp ? this.#postpone(due) : this.#record(due, answer)))
       .catch((error: unknown) => {
         // It is due again after its lease.
         if (!signal.aborted) log.warn({ err: error }, 'logout: an attempt was not recorded')
       })
       .finally(() => {
+        clearTimeout(timer)
+        if (!isRefused(place)) place()
         this.#sending.delete(due)
         this.#wake.wake()
       })
     this.#sending.set(due, run)
   }
 
-  async #deliver(due: DueLogout): Promise<void> {
+  async #postpone(due: DueLogout): Promise<undefined> {
+    await this.#needs.database.tenant(due.tenantId, (tx) => postponeLogout(tx, due, POSTPONED_SECS))
+    return undefined
+  }
+
+  /** @returns what the application answered. Undefined: there is nothing to record. */
+  async #deliver(due: DueLogout, signal: AbortSignal): Promise<LogoutAnswer | undefined> {
     const { database, clock, keys, random, sender, issuer } = this.#needs
     const { tenantId, clientId, uri, subject, sessionId, algorithm } = due
     if (clientId === null || uri === null) {
       await database.tenant(tenantId, (tx) => settleLogout(tx, due))
-      return
+      return undefined
     }
     const now = clock.now()
     const facts = { issuer, clientId, subject, sessionId, tokenId: random.uuid(), now }
     const claims = JSON.stringify(logoutClaims(facts))
     const signed = await keys.sign({ typ: LOGOUT_TOKEN_TYPE, claims, algorithm })
     if (signed.tag !== 'signed') throw new Error('no signing key is available')
-    const answer = await sender.send(tenantId, uri, signed.token)
-    if (this.#lifecycle.signal.aborted && answer.status === null) return
-    await this.#record(due, clientId, answer)
+    const answer = await sender.send(tenantId, uri, signed.token, signal)
+    return this.#lifecycle.signal.aborted && answer.status === null ? undefined : answer
   }
 
-  async #record(due: DueLogout, clientId: string, { status, error }: LogoutAnswer): Promise<void> {
+  async #record(due: DueLogout, { status, error }: LogoutAnswer): Promise<void> {
     const { database, clock, settings } = this.#needs
     const { delivered, attempts } = this.#metrics
     const done = due.attempts + 1
     const waitSecs = settings.retry_schedule_secs[done]
-    if (error !== null && error !== 'refused' && waitSecs !== undefined) {
+    if (error !== null && !isFinal(error) && waitSecs !== undefined) {
       await database.tenant(due.tenantId, (tx) => retryLogout(tx, due, waitSecs))
       attempts.inc({ outcome: 'retrying' })
       return
     }
     await database.tenant(due.tenantId, async (tx) => {
       if (!(await settleLogout(tx, due)) || error === null) return
-      appendEvents(tx, [this.#undelivered(due, clientId, done, status, error)])
+      appendEvents(tx, [this.#undelivered(due, done, status, error)])
     })
     attempts.inc({ outcome: error === null ? 'delivered' : 'undelivered' })
     if (error === null)
@@ -189,8 +228,7 @@ class Deliveries {
   }
 
   #undelivered(
-    { tenantId, sessionId, subject }: DueLogout,
-    clientId: string,
+    { tenantId, sessionId, subject, clientId }: DueLogout,
     attempts: number,
     status: number | null,
     error: string,
@@ -206,7 +244,7 @@ class Deliveries {
       tenantId,
       occurredAt: clock.now(),
       ...catalogued('session.logout.undelivered', about, {
-        client_id: clientId,
+        client_id: clientId!,
         sub: subject,
         attempts,
         ...(status === null ? {} : { status }),
@@ -216,15 +254,16 @@ class Deliveries {
   }
 }
 
-/** The tenants or applications of which that many are held. */
-function fullOf(
+/** The application refuses, or its URI cannot be called. */
+const isFinal = (error: string): boolean => error === 'refused' || error.startsWith('url_')
+
+function countedBy(
   held: readonly DueLogout[],
   by: 'tenantId' | 'applicationId',
-  max: number,
-): readonly string[] {
+): ReadonlyMap<string, number> {
   const counts = new Map<string, number>()
   for (const one of held) counts.set(one[by], (counts.get(one[by]) ?? 0) + 1)
-  return [...counts].filter(([, count]) => count >= max).map(([id]) => id)
+  return counts
 }
 
 function logoutMetrics(registry: Registry) {

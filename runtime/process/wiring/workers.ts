@@ -54,6 +54,7 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       sender: createLogoutSender({ settings: egressSettingsOf(settings), groups: shared.groups }),
       issuer: shared.issuer,
       settings: settings.logout,
+      shares: resources.metrics.shares,
       settled: untilSettled(context),
     })),
     wireActor(mailWorker, ({ onStop }) => {

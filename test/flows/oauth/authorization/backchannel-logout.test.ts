@@ -287,6 +287,31 @@ test('a hundred applications of a session get logout tokens', async (t) => {
   for (const { path } of told) t.is((await receiver.until(path, 1)).length, 1)
 })
 
+test('receivers that never answer leave the places of other tenants', async (t) => {
+  const silent = async () => {
+    const workspace = await api.workspace()
+    const told = await Promise.all(
+      Array.from({ length: 4 }, () => application(workspace, {}, () => () => undefined)),
+    )
+    for (const { party } of told)
+      await sql(running)`
+        insert into session_applications (tenant_id, session_id, application_id, subject, ended_at, due_at)
+        select ${workspace.tenantId}, gen_random_uuid(), ${party.clientId}, 'someone', now(), now()
+        from generate_series(1, 100)`
+    return told
+  }
+  const others = (await Promise.all(Array.from({ length: 10 }, silent))).flat()
+  const at = await scene()
+  const asked = () => others.reduce((sum, { path }) => sum + receiver.at(path).length, 0)
+  await sql(running)`notify svc_logouts`
+  await until('the silent receivers are asked', () => asked() >= 16)
+  await endSession(at)
+  await receiver.until(at.path, 1)
+  // One process has 128 places. More are asked only when some of these have ended.
+  t.true(asked() <= 128, String(asked()))
+  await sql(running)`delete from session_applications where subject = 'someone'`
+})
+
 test('the URI is an HTTPS URL without fragment and user', async (t) => {
   const { token } = await api.workspace()
   const uri = 'https://app.example/logout?tenant=a'
