@@ -13,7 +13,6 @@ import {
   isChanged,
   type Transaction,
 } from '../platform/sql.js'
-import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 type NewBrowserSession = {
@@ -278,11 +277,19 @@ export const listBrowserSessions = (
     values: [tenantId, accountId, now],
   })
 
-/** Removes up to `limit` sessions that expired before `before`. */
-export const removeExpiredBrowserSessions = removing(
-  'browser_session.remove_expired',
-  'browser_sessions',
-)
+/**
+ * Removes up to `limit` sessions that expired before `before`. One that was replaced stays while the session that replaced it
+ * does: its applications get their logout tokens when that one ends.
+ */
+export const removeExpiredBrowserSessions = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
+    name: 'browser_session.remove_expired',
+    text: `delete from browser_sessions where (tenant_id, id) in (select tenant_id, id from browser_sessions b
+             where expires_at < $1 and not exists (select from browser_sessions n
+               where n.tenant_id = b.tenant_id and n.id = b.replaced_by)
+             order by expires_at limit $2 for update skip locked)`,
+    values: [before, limit],
+  })
 
 type Renewal = Pick<Raise, 'tenantId' | 'id' | 'tokenSha256' | 'newTokenSha256'> & {
   /** Id of the new session. */

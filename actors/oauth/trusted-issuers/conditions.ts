@@ -65,9 +65,10 @@ export function claimAt(claims: Claims, claim: string): unknown {
   return at
 }
 
-/** One of the entries of a list must hold: `groups`. */
-function holds({ op, value }: RuleCondition, claim: unknown): boolean {
-  if (Array.isArray(claim)) return claim.some((entry) => isScalar(entry) && meets(op, value, entry))
+/** One of the entries of a list must hold: `groups`. A subject is no list (RFC 7519 section 4.1.2). */
+function holds({ claim: name, op, value }: RuleCondition, claim: unknown): boolean {
+  if (Array.isArray(claim) && name !== 'sub')
+    return claim.some((entry) => isScalar(entry) && meets(op, value, entry))
   return isScalar(claim) && meets(op, value, claim)
 }
 

@@ -76,7 +76,7 @@ export function tokenSigner({
     async signIdToken(claims, algorithm, options) {
       const message = { typ: ID_TOKEN_TYPE, claims: JSON.stringify(claims), algorithm }
       const signed = await keys.sign(message, options)
-      if (signed.tag !== 'signed') throw new Error('no signing key is available')
+      if (signed.tag !== 'signed') throw new DependencyUnavailable('no signing key is available')
       return signed.token
     },
   }

@@ -1,3 +1,4 @@
+import { randomUUID } from 'node:crypto'
 import { systemRandom } from '../../../../runtime/kernel/random.js'
 import test from 'ava'
 import { sweepExpired } from '../../../../actors/operations/retention/sweeps.js'
@@ -14,19 +15,53 @@ test.before(async () => {
 test.after.always(() => fixture?.close())
 
 const DAY_MS = 86_400_000
+const retention = {
+  delivery_retention_days: 30,
+  checkout_retention_days: 90,
+  guest_retention_secs: 86_400,
+}
+const sweep = () => {
+  const { database, clock, registry } = fixture
+  const needs = { database, clock, random: systemRandom(clock), registry, retention }
+  return sweepExpired(needs, new AbortController().signal)
+}
+
+test.serial('a replaced session stays while the one that replaced it does', async (t) => {
+  const tenantId = await fixture.tenant('replaced')
+  const session = (id: string, next: string | null, days: number) =>
+    fixture.sql(
+      `with account as (insert into accounts (id, email, email_key, created_at, updated_at)
+         values (gen_random_uuid(), $1 || '@svc.example', $1 || '@svc.example', now(), now()) returning id)
+       insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending, amr, auth_time,
+         password_at, idle_secs, user_agent, address, created_at, last_seen_at, expires_at, replaced_by)
+       select $2, $1::uuid, id, sha256($1::bytea), 1, false, '{}', now(), now(), 60, '', '', now(), now(),
+         now() + make_interval(days => $3), $4 from account`,
+      [id, tenantId, days, next],
+    )
+  const [first, second, third] = [randomUUID(), randomUUID(), randomUUID()]
+  await session(first, second, -5)
+  await session(second, third, -4)
+  await session(third, null, 1)
+  await sweep()
+  const { rows } = await fixture.sql('select id from browser_sessions where tenant_id = $1', [
+    tenantId,
+  ])
+  t.is(rows.length, 3)
+  await fixture.sql(
+    'update browser_sessions set expires_at = now() - interval $$5 days$$ where id = $1',
+    [third],
+  )
+  for (const left of [2, 1, 0]) {
+    await sweep()
+    const now = await fixture.sql('select id from browser_sessions where tenant_id = $1', [
+      tenantId,
+    ])
+    t.true(now.rows.length <= left)
+  }
+})
 
 test.serial('a round removes what ran out and leaves what did not', async (t) => {
-  const { database, clock, registry } = fixture
-  const retention = {
-    delivery_retention_days: 30,
-    checkout_retention_days: 90,
-    guest_retention_secs: 86_400,
-  }
-  const sweep = () =>
-    sweepExpired(
-      { database, clock, random: systemRandom(clock), registry, retention },
-      new AbortController().signal,
-    )
+  const { clock } = fixture
   const tenantId = await fixture.tenant('upkeep')
   const agent = await fixture.agent(tenantId)
   const old = await fixture.login(tenantId, agent)

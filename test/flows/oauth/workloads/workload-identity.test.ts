@@ -126,6 +126,7 @@ test('each step of the validation refuses', async (t) => {
     ['iat', await signed({ iat: nowSecs - 7_200 })],
     ['aud', await signed({ aud: 'https://other.example' })],
     ['rule', await signed({ sub: 'builder' })],
+    ['rule', await signed({ sub: ['build'] })],
   ]
   for (const [step, assertion] of cases) {
     const refused = await bearer(assertion)
