@@ -94,7 +94,12 @@ export class Documents {
     const listed = (Object.keys(PROBLEM_TYPES) as ProblemName[]).flatMap((name) => {
       const { status, title, meaning } = PROBLEM_TYPES[name]
       const codes = [problemCode(name), ...(FINER_CODES[name] ?? [])]
-      return codes.map((code) => ({ status, code, title, meaning }))
+      return codes.map((code) => {
+        const own = OAUTH_ERRORS[code as keyof typeof OAUTH_ERRORS]
+        return own === undefined
+          ? { status, code, title, meaning }
+          : { status, code, title: code, meaning: own.meaning }
+      })
     })
     const statuses = oauthStatuses(this.options.routes)
     const oauth = Object.entries(OAUTH_ERRORS).flatMap(([code, { meaning }]) => {

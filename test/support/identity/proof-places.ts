@@ -4,7 +4,7 @@ import { join } from 'node:path'
 
 /** Calls that add a sign-in method to an account or verify its address, as they appear in the code. */
 const CALLS =
-  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|renewRecoveryCodes|insertIdentity|setAccountPassword|replacePassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitation|insertPhone|insertWallet)\(\s*tx\b/g
+  /\b(proveMailbox|reclaimUnproved|storePasskey|confirmTotp|replaceRecoveryCodes|renewRecoveryCodes|insertIdentity|setAccountPassword|replacePassword|setFirstPassword|insertAccount|acceptTenantUser|acceptInvitationRow|insertPhone|insertWallet)\(\s*tx\b/g
 
 /** Each place in the code, and its attacks. */
 export const PLACES: Readonly<Record<string, readonly string[]>> = {
@@ -56,7 +56,7 @@ export const PLACES: Readonly<Record<string, readonly string[]>> = {
     'a passkey after the proof',
   ],
   'actors/identity/sign-in/ways/passkey/enrolment.ts storePasskey': ['a passkey after the proof'],
-  'actors/identity/sign-in/ways/federated/complete.ts acceptInvitation': [
+  'actors/identity/sign-in/ways/federated/complete.ts acceptInvitationRow': [
     'a provider of the deployment',
   ],
   'actors/identity/sign-in/ways/federated/complete.ts insertAccount': [
