@@ -207,10 +207,10 @@ export function createClients({
       return known.kind === 'unknown' ? null : { confidential: false, ...known }
     },
     whyRefused(presented) {
-      const { clientId } = presented
-      const known = clientId !== null && isUuid(clientId) ? memory.peek(clientId) : undefined
+      const { named, isFaulty } = namedBy(presented, issuer, clock.nowSecs())
+      const known = named !== null && isUuid(named) ? memory.peek(named) : undefined
       if (known === undefined || known.kind === 'unknown')
-        return { reason: 'client_unknown', tenantId: null }
+        return { reason: isFaulty ? 'client_assertion_wrong' : 'client_unknown', tenantId: null }
       const [tenantId] = tenantOf(known)
       const reason =
         ifActive(known).kind === 'unknown' ? 'client_inactive' : refusalOf(known, presented)
@@ -235,6 +235,18 @@ function mayPresent(
   place: SecretPlace,
 ): boolean {
   return heldToMethod ? method === place : method.startsWith('client_secret_')
+}
+
+/** The client that a request names. An assertion with a fault is refused before its client is looked up. */
+function namedBy(
+  presented: ClientAuthentication,
+  issuer: string,
+  nowSecs: number,
+): { readonly named: string | null; readonly isFaulty: boolean } {
+  if (presented.method !== 'assertion') return { named: presented.clientId, isFaulty: false }
+  const claimed = readAssertion(presented.assertion, issuer, nowSecs)
+  if ('fault' in claimed) return { named: presented.clientId, isFaulty: true }
+  return { named: presented.clientId ?? claimed.clientId, isFaulty: false }
 }
 
 function refusalOf(

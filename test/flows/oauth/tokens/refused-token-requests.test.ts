@@ -218,3 +218,28 @@ test('refused tokens of unknown issuers, which cost a stranger nothing, are one 
   const shown = entries.filter(({ level }) => level === 40).length
   t.true(shown >= 1 && shown <= secs + 1, `${shown} in ${secs} s`)
 })
+
+test('the reason of a refused client assertion says whether the client is known', async (t) => {
+  const { tenantId } = await bootstrapped(running)
+  const { clientId } = await relyingParty(running, { tenantId })
+  const { privateKey } = await generateKeyPair('ES256')
+  const reasonOf = async (id: string, expires: string) => {
+    const client_assertion = await new SignJWT({ jti: crypto.randomUUID() })
+      .setProtectedHeader({ alg: 'ES256' })
+      .setIssuer(id)
+      .setSubject(id)
+      .setAudience(running.issuer)
+      .setIssuedAt()
+      .setExpirationTime(expires)
+      .sign(privateKey)
+    const client_assertion_type = 'urn:ietf:params:oauth:client-assertion-type:jwt-bearer'
+    const fields = { grant_type: 'client_credentials', client_assertion_type, client_assertion }
+    const body = new URLSearchParams(fields)
+    const answer = await fetch(`${running.baseUrl}/oauth/token`, { method: 'POST', body })
+    t.is(answer.status, 401)
+    return (await entryOf(answer.headers.get('x-request-id')))['reason']
+  }
+  t.is(await reasonOf(clientId, '1m'), 'client_assertion_wrong')
+  t.is(await reasonOf(crypto.randomUUID(), '1m'), 'client_unknown')
+  t.is(await reasonOf(crypto.randomUUID(), '-1m'), 'client_assertion_wrong')
+})
