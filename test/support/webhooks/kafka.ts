@@ -39,10 +39,12 @@ export async function startKafka(path: string, topic: string): Promise<KafkaBrok
   const address = await new Promise<string>((resolve, reject) => {
     const lines = createInterface(child.stderr)
     child.once('exit', () => reject(new Error('kcat has no broker')))
+    let found = ''
     // Its lines are read to the end, or it waits for them.
     lines.on('line', (line) => {
-      const found = /bootstrap\.servers=(\S+)/.exec(line)
-      if (found !== null) resolve(found[1]!)
+      found = /bootstrap\.servers=(\S+)/.exec(line)?.[1] ?? found
+      // It makes the topic after it has an address.
+      if (line.includes(`Created topic "${topic}"`)) resolve(found)
     })
   })
   return {
