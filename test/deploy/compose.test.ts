@@ -16,6 +16,7 @@ type Service = {
   depends_on?: Record<string, unknown>
   build?: { context: string }
   read_only?: boolean
+  ports?: string[]
 }
 const file = parse(readFileSync(join(FOLDER, 'compose.yaml'), 'utf8'), { merge: true }) as {
   services: Record<string, Service>
@@ -56,7 +57,11 @@ test('the service accepts its settings', (t) => {
     const loaded = loadSettings({ cwd: '/nonexistent', environment })
     t.deepEqual(loaded.tag === 'refused' ? loaded.failures : [], [])
     if (loaded.tag !== 'loaded') continue
-    const { database, email } = loaded.settings
+    const { database, email, server } = loaded.settings
+    const { ports } = file.services['svc']!
+    const published = (port?: number) => ports!.includes(`127.0.0.1:${port}:${port}`)
+    t.true(published(server.port) && published(server.egress_port))
+    t.is(server.egress_url, `http://localhost:${server.egress_port}`)
     t.is(new URL(database.url!).hostname, 'database')
     t.is(email.smtp_host, 'mail')
   }

@@ -48,6 +48,7 @@ type Container = {
   name: string
   args: string[]
   env?: { name: string; value: string }[]
+  ports?: { name: string; containerPort: number }[]
   securityContext: Record<string, unknown>
   volumeMounts: { name: string; mountPath: string }[]
 }
@@ -170,6 +171,30 @@ rendering(`the ingress sends every route to a plane that serves it${why}`, (t) =
     return served.includes(planeOf(path)) ? [] : [`${path} is served by ${served.join(', ')}`]
   })
   t.deepEqual(misrouted, [])
+})
+
+rendering(`the egress address is a port of auth alone, and has its host${why}`, (t) => {
+  const objects = render(join(CHART, 'examples/production.yaml'))
+  type Ports = { ports: { name: string; targetPort: string }[] }
+  const services = objects.filter(({ kind }) => kind === 'Service')
+  for (const { metadata, spec } of services) {
+    const names = (spec as unknown as Ports).ports.map(({ name }) => name)
+    t.deepEqual(names, metadata.name === 'id-auth' ? ['http', 'egress'] : ['http'])
+  }
+  for (const { containers } of podsOf(objects.filter(({ kind }) => kind === 'Deployment'))) {
+    const { env = [], ports = [] } = containers.find(({ name }) => name === 'svc')!
+    const valueOf = (wanted: string) => env.find(({ name }) => name === wanted)?.value
+    const egress = ports.find(({ name }) => name === 'egress')
+    t.is(valueOf('SVC_SERVER__EGRESS_PORT'), '8444')
+    t.is(egress?.containerPort, valueOf('SVC_RUNTIME_PLANE') === 'auth' ? 8_444 : undefined)
+  }
+  type Rule = { host: string; http: { paths: { path: string; backend: { service: unknown } }[] } }
+  const ingress = objects.find(({ kind }) => kind === 'Ingress')!
+  const { rules } = ingress.spec as unknown as { rules: Rule[] }
+  const rule = rules.find(({ host }) => host === 'egress.example.com')
+  const service = { name: 'id-auth', port: { name: 'egress' } }
+  t.like(rule?.http.paths[0], { path: '/', backend: { service } })
+  t.true(JSON.stringify(objects.find(({ kind }) => kind === 'NetworkPolicy')).includes('"egress"}'))
 })
 
 test('a misspelled member of an object is a fault', (t) => {

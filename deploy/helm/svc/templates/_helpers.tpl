@@ -46,6 +46,10 @@ capabilities:
   value: "0.0.0.0"
 - name: SVC_SERVER__PORT
   value: {{ .Values.port | quote }}
+{{- if .Values.egressPort }}
+- name: SVC_SERVER__EGRESS_PORT
+  value: {{ .Values.egressPort | quote }}
+{{- end }}
 - name: SVC_SERVER__TRANSPORT
   value: {{ .Values.transport | quote }}
 {{- if .Values.tlsSecret }}
