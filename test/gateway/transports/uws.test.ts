@@ -1,13 +1,16 @@
 /** What uWebSockets holds for a client, and what it adds to answers. */
+import { once } from 'node:events'
 import { connect } from 'node:net'
 import test, { type ExecutionContext } from 'ava'
 import { headerBlock, type HttpExchange } from '../../../gateway/http-exchange.js'
 import { listen } from '../../../gateway/listen.js'
+import { loadNative } from '../../../gateway/transports/native.js'
 import { ALL_BYTES_MAX, ConnectionBounds } from '../../../gateway/transports/bounds.js'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { type Logger, silentLogger } from '../../../runtime/kernel/log.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
-import { sendRaw } from '../raw.js'
+import { makeCertificate } from '../../support/service/certificates.js'
+import { connectRaw, readyEvent, sendRaw } from '../raw.js'
 
 const MIB = 1024 * 1024
 const block = headerBlock([])
@@ -128,3 +131,38 @@ test('an address that is not loopback is a warning', async (t) => {
     for (const text of warnings) t.regex(text, /http1_parser/)
   }
 })
+
+// The library alone. A release that passes it no more lets the gateway answer such requests too.
+for (const isSecure of [false, true]) {
+  const kind = isSecure ? 'over TLS' : 'without TLS'
+  test(`uWebSockets closes a connection on a request behind an unfinished answer ${kind}`, async (t) => {
+    const native = loadNative()
+    if (native.tag === 'refused') return t.fail(native.reason)
+    const certificate = makeCertificate()
+    t.teardown(() => certificate.remove())
+    const { certPath: cert_file_name, keyPath: key_file_name } = certificate
+    const { uws } = native
+    const app = isSecure ? uws.SSLApp({ cert_file_name, key_file_name }) : uws.App()
+    t.teardown(() => void app.close())
+    const body = Buffer.alloc(24 * MIB, 'x')
+    app.get('/*', (res) => {
+      const more = () => {
+        const [isTaken, isComplete] = res.tryEnd(body.subarray(res.getWriteOffset()), body.length)
+        return isTaken || isComplete
+      }
+      res.onAborted(() => undefined).onWritable(more)
+      more()
+    })
+    const port = await new Promise<number>((resolve) => {
+      app.listen('127.0.0.1', 0, (socket) => resolve(uws.us_socket_local_port(socket as never)))
+    })
+    const target = { port, certificate: isSecure ? certificate : null }
+    const socket = connectRaw(target)
+    let received = 0
+    socket.on('error', () => undefined).on('data', (chunk: Buffer) => (received += chunk.length))
+    await once(socket, readyEvent(target))
+    socket.write(get('/').repeat(8))
+    await once(socket, 'close')
+    t.true(received < body.length)
+  })
+}
