@@ -1382,6 +1382,8 @@ create table browser_sessions (
   confined boolean default false not null,
   provider text,
   replaced_by uuid,
+  upstream_subject text,
+  upstream_sid text,
   constraint browser_sessions_pkey PRIMARY KEY (tenant_id, id),
   constraint browser_sessions_token_sha256_key UNIQUE (token_sha256),
   constraint browser_sessions_check CHECK (((ended_at IS NULL) = (ended_reason IS NULL))),
@@ -1395,6 +1397,7 @@ CREATE INDEX browser_sessions_by_account ON public.browser_sessions USING btree 
 CREATE INDEX browser_sessions_expired ON public.browser_sessions USING btree (expires_at);
 CREATE INDEX browser_sessions_of_account ON public.browser_sessions USING btree (tenant_id, account_id) WHERE (ended_at IS NULL);
 CREATE INDEX browser_sessions_replaced ON public.browser_sessions USING btree (tenant_id, replaced_by) WHERE (replaced_by IS NOT NULL);
+CREATE INDEX browser_sessions_upstream ON public.browser_sessions USING btree (provider, upstream_sid) WHERE (upstream_sid IS NOT NULL);
 alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -2908,6 +2911,7 @@ create table sso_providers (
   constraint sso_providers_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['client_secret_basic'::text, 'client_secret_post'::text, 'none'::text]))),
   constraint sso_providers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
+CREATE INDEX sso_providers_by_id ON public.sso_providers USING btree (id);
 CREATE INDEX sso_providers_listed ON public.sso_providers USING btree (tenant_id, created_at DESC, id DESC);
 alter table sso_providers enable row level security;
 alter table sso_providers force row level security;

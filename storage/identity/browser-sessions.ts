@@ -26,6 +26,9 @@ type NewBrowserSession = {
   confined: boolean
   /** The federated provider of the sign-in; null: none. */
   provider: string | null
+  /** The user at the provider, and the session there if it named one. */
+  upstreamSubject: string | null
+  upstreamSid: string | null
   amr: readonly string[]
   /** When the user authenticated. For a federated sign-in this may be earlier than the session. */
   authTime: Date
@@ -46,9 +49,9 @@ export async function insertBrowserSession(
     name: 'browser_session.insert',
     text: `insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending,
              confined, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
-             last_seen_at, expires_at, provider)
+             last_seen_at, expires_at, provider, upstream_subject, upstream_sid)
            values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $10, $10,
-             $14, $15)`,
+             $14, $15, $16, $17)`,
     values: [
       s.tenantId,
       s.id,
@@ -65,6 +68,8 @@ export async function insertBrowserSession(
       s.address,
       s.expiresAt,
       s.provider,
+      s.upstreamSubject,
+      s.upstreamSid,
     ],
   })
 }
@@ -310,9 +315,10 @@ export const renewBrowserSession = (tx: Transaction, renewal: Renewal, now: Date
              returning *)
            insert into browser_sessions (tenant_id, id, account_id, token_sha256, level, pending,
              confined, amr, auth_time, password_at, idle_secs, user_agent, address, created_at,
-             last_seen_at, expires_at, provider)
+             last_seen_at, expires_at, provider, upstream_subject, upstream_sid)
            select tenant_id, $6, account_id, $4, level, pending, confined, amr, auth_time, $5,
-             idle_secs, user_agent, address, created_at, last_seen_at, expires_at, provider
+             idle_secs, user_agent, address, created_at, last_seen_at, expires_at, provider,
+             upstream_subject, upstream_sid
            from old`,
     values: [
       renewal.tenantId,

@@ -103,6 +103,14 @@ export const lockIdentityProvider = (tx: Transaction, tenantId: string, id: stri
     values: [tenantId, id],
   })
 
+/** An active provider by its id alone, for its own requests. Its tenant is unknown, so the transaction crosses tenants. */
+export const findActiveProvider = (tx: Transaction, id: string) =>
+  firstRow<IdentityProviderRow>(tx, {
+    name: 'sso_provider.active',
+    text: `select ${COLUMNS} from sso_providers where id = $1 and active`,
+    values: [id],
+  })
+
 /** A page of a tenant's providers, newest first. */
 export const listIdentityProviders = listing<IdentityProviderRow>(
   'sso_provider.list',

@@ -158,6 +158,44 @@ export const joinOrganization = (
     values: [organizationId, accountId, now],
   })
 
+/** What a logout token of a provider names: a session there, or all of a user. One of both is not null. */
+type UpstreamLogout = {
+  readonly provider: string
+  /** Null: a provider of the deployment. */
+  readonly tenantId: string | null
+  readonly issuer: string
+  readonly subject: string | null
+  readonly sid: string | null
+}
+
+/**
+ * Ends the sessions that a provider opened. One that was replaced ends too: its tokens go on in the session that replaced
+ * it, which may be another sign-in. One whose session there is unknown ends with its user.
+ */
+export function endUpstreamSessions(tx: Transaction, logout: UpstreamLogout, now: Date) {
+  const { provider, tenantId, issuer, subject, sid } = logout
+  const [name, which] =
+    subject === null
+      ? ['of_sid', 'b.upstream_sid = $6 and $5::text is null']
+      : ['of_subject', 'i.subject = $5 and ($6::text is null or coalesce(b.upstream_sid, $6) = $6)']
+  return allRows<{ tenantId: string; id: string; sub: string; isReplaced: boolean }>(
+    ending(tx, 'browser_session.ended'),
+    {
+      name: `upstream_identity.log_out_${name}`,
+      text: `update browser_sessions b
+             set ended_at = coalesce(b.ended_at, $4), ended_reason = 'provider_logout'
+             from upstream_identities i, tenant_users u
+             where i.provider = $1 and i.issuer = $3 and ($2::uuid is null or b.tenant_id = $2) and ${which}
+               and b.provider = i.provider and b.account_id = i.account_id
+               and coalesce(b.upstream_subject, i.subject) = i.subject
+               and (b.ended_at is null or (b.ended_reason = 'replaced' and b.replaced_by is not null))
+               and u.tenant_id = b.tenant_id and u.account_id = b.account_id
+             returning b.tenant_id as "tenantId", b.id, u.sub, b.replaced_by is not null as "isReplaced"`,
+      values: [provider, tenantId, issuer, now, subject, sid],
+    },
+  )
+}
+
 type IdentityRow = {
   readonly id: string
   /** Null: a provider of the deployment. */

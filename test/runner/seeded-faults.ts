@@ -2,6 +2,7 @@
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { LIMITS } from './seeded/limits.js'
+import { LOGOUT } from './seeded/logout.js'
 import { MONEY } from './seeded/money.js'
 import { SINGLE_USE } from './seeded/single-use.js'
 import { TENANCY } from './seeded/tenancy.js'
@@ -12,6 +13,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...SINGLE_USE,
   ...MONEY,
   ...LIMITS,
+  ...LOGOUT,
 ]
 
 /** What keeps a row from being seeded: a source or test that was renamed, or a text that is not there once. */

@@ -1,7 +1,6 @@
 /** Logout tokens (OpenID Connect Back-Channel Logout 1.0 section 2.4). */
+import { LOGOUT_EVENT } from '../../domain/oauth/logout-tokens.js'
 
-export const LOGOUT_TOKEN_TYPE = 'logout+jwt'
-export const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 const LIFETIME_SECS = 120
 
 type LogoutFacts = {

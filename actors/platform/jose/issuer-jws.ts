@@ -41,15 +41,15 @@ export function readIssuerJws(
 /** The parts of a compact JWT, or why it is ambiguous. */
 export function readCompactJwt(
   compact: string,
-): (Pick<IssuerJws, 'kid' | 'claims'> & { readonly alg: unknown }) | string {
+): (Pick<IssuerJws, 'kid' | 'claims'> & { readonly alg: unknown; readonly typ: unknown }) | string {
   const [, head, payload] = COMPACT.exec(compact) ?? []
   const header = head && parseJwsObject(head)
   const claims = payload && parseJwsObject(payload)
   if (!header || !claims) return 'it is not a well-formed signed JWT'
-  const { alg, kid } = header
+  const { alg, typ, kid } = header
   if ('crit' in header) return 'crit is not supported'
   if (kid !== undefined && typeof kid !== 'string') return 'kid must be a text'
-  return { alg, kid, claims }
+  return { alg, typ, kid, claims }
 }
 
 /** True if the key made the signature with the algorithm of the header. jose refuses RSA keys of less than 2048 bits. */

@@ -16,7 +16,10 @@ import {
 } from '../../pages/identity/federated-login.js'
 import {
   choice,
+  empty,
+  form,
   json,
+  oauthError,
   page,
   pageForm,
   problem,
@@ -236,6 +239,27 @@ const check = route(federatedLogin, 'checkSso', {
   },
 })
 
+const receiveLogout = route(federatedLogin, 'receiveLogout', {
+  method: 'POST',
+  path: '/auth/sso/{provider}/backchannel-logout',
+  summary: 'Receive a logout token of an identity provider',
+  description:
+    'OpenID Connect Back-Channel Logout 1.0. Ends the sessions that the provider opened: the ones with this `sid`, or all of `sub`.',
+  tags: ['OAuth'],
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  errors: 'oauth',
+  params: z.object({ provider: z.string().max(64) }),
+  body: form(z.object({ logout_token: z.string().max(16_384) }).meta({ id: 'LogoutToken' })),
+  message: ({ params, body }) => ({ provider: params.provider, token: body.logout_token }),
+  replies: {
+    logged_out: empty(200),
+    refused: oauthError(400, 'invalid_request', ({ detail }: { readonly detail: string }) => ({
+      description: detail,
+    })),
+  },
+})
+
 export const federatedLoginRoutes: readonly Route[] = [
   start,
   confirm,
@@ -243,4 +267,5 @@ export const federatedLoginRoutes: readonly Route[] = [
   link,
   unlink,
   check,
+  receiveLogout,
 ]

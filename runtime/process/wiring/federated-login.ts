@@ -21,7 +21,7 @@ import { type ActorWiring, wireActor } from '../../kernel/wiring.js'
 import { egressSettingsOf } from './egress-settings.js'
 
 export function federatedLoginWirings({ resources, groups }: SharedNeeds): readonly ActorWiring[] {
-  const { settings, database, sealer, clock, random, metrics } = resources
+  const { settings, database, coordination, sealer, clock, random, metrics } = resources
   const { vault, verified_domains: domains } = settings
   const issuer = settings.oidc.issuer_url
 
@@ -36,6 +36,7 @@ export function federatedLoginWirings({ resources, groups }: SharedNeeds): reado
       return {
         database,
         sealer,
+        coordination,
         clock,
         random,
         tenants: ref(tenants),

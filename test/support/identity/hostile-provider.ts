@@ -1,7 +1,8 @@
 /** An OpenID Connect provider with responses controlled by a test. */
 import type { IncomingMessage, ServerResponse } from 'node:http'
 import { createServer } from 'node:https'
-import { readFileSync } from 'node:fs'
+import { randomUUID } from 'node:crypto'
+import { existsSync, readFileSync } from 'node:fs'
 import type { AddressInfo } from 'node:net'
 import { CompactSign, exportJWK, generateKeyPair, UnsecuredJWT } from 'jose'
 import { type Certificate, makeCertificate } from '../service/certificates.js'
@@ -37,16 +38,21 @@ export type Mood = {
 export interface HostileProvider {
   readonly issuer: string
   readonly pem: string
+  readonly certificate: Certificate
   /** Its behaviour from now on. */
   mood: Mood
   /** Received requests, by endpoint. */
   readonly asked: Endpoint[]
   /** Token requests, as forms. */
   readonly redeemed: URLSearchParams[]
+  /** A logout token for the relying party, signed as `mood` says. `undefined` removes a claim. */
+  logoutToken(claims?: Json): string | Promise<string>
   /** The nonce of the answered authorization request, for ID tokens. A code `nonce.<nonce>` uses that nonce instead. */
   nonce: string
   close(): Promise<void>
 }
+
+const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
 
 export const HOSTILE_SUBJECT = 'mallory'
 
@@ -55,7 +61,8 @@ let certificate: Certificate | undefined
 process.once('exit', () => certificate?.remove())
 
 export async function hostileProvider(): Promise<HostileProvider> {
-  certificate ??= makeCertificate()
+  // Files that share a process have their own folders.
+  if (certificate === undefined || !existsSync(certificate.keyPath)) certificate = makeCertificate()
   const [own, foreign, edwards] = await Promise.all([
     generateKeyPair('ES256', { extractable: true }),
     generateKeyPair('ES256', { extractable: true }),
@@ -73,20 +80,26 @@ export async function hostileProvider(): Promise<HostileProvider> {
   const provider: HostileProvider = {
     issuer,
     pem: certificate.pem,
+    certificate,
     mood: {},
     asked: [],
     redeemed: [],
     nonce: '',
+    logoutToken: (claims = {}) => {
+      const now = Math.floor(Date.now() / 1000)
+      const times = { iat: now, exp: now + 120 }
+      const valid = { iss: issuer, aud: 'rp', sub: HOSTILE_SUBJECT, jti: randomUUID(), ...times }
+      return signed({ ...valid, events: { [LOGOUT_EVENT]: {} }, ...claims }, 'logout+jwt')
+    },
     close: helperEnds(async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
     }),
   }
 
-  async function idToken(code: string | null): Promise<string> {
-    const { claims = {}, alg = 'ES256', foreignKey = false } = provider.mood
+  function idToken(code: string | null): string | Promise<string> {
     const now = Math.floor(Date.now() / 1000)
-    const all: Json = {
+    return signed({
       iss: issuer,
       aud: 'rp',
       sub: HOSTILE_SUBJECT,
@@ -97,24 +110,27 @@ export async function hostileProvider(): Promise<HostileProvider> {
       email: 'mallory@evil.example',
       email_verified: true,
       name: 'Mallory',
-      ...claims,
-    }
+      ...provider.mood.claims,
+    })
+  }
+
+  function signed(all: Json, typ?: string): string | Promise<string> {
+    const { alg = 'ES256', foreignKey = false, text = (claims: string) => claims } = provider.mood
     const payload = Object.fromEntries(
       Object.entries(all).filter(([, value]) => value !== undefined),
     )
     if (alg === 'none') return new UnsecuredJWT(payload).encode()
-    const { header, text = (claims: string) => claims } = provider.mood
     const isTurned = provider.mood.turnedKey === true
-    const signed = new CompactSign(new TextEncoder().encode(text(JSON.stringify(payload))))
+    const jws = new CompactSign(new TextEncoder().encode(text(JSON.stringify(payload))))
     if (alg === 'HS256') {
       const secret = new TextEncoder().encode('the client secret of the relying party')
-      return signed.setProtectedHeader({ alg, kid: 'k1' }).sign(secret)
+      return jws.setProtectedHeader({ alg, kid: 'k1' }).sign(secret)
     }
-    if (alg === 'EdDSA')
-      return signed.setProtectedHeader({ alg, kid: 'k3' }).sign(edwards.privateKey)
+    if (alg === 'EdDSA') return jws.setProtectedHeader({ alg, kid: 'k3' }).sign(edwards.privateKey)
     const { privateKey } = foreignKey || isTurned ? foreign : own
     const kid = isTurned ? 'k2' : 'k1'
-    return signed.setProtectedHeader({ alg, kid, ...header }).sign(privateKey)
+    const header = { ...(typ === undefined ? {} : { typ }), ...provider.mood.header }
+    return jws.setProtectedHeader({ alg, kid, ...header }).sign(privateKey)
   }
 
   async function documentOf(endpoint: Endpoint, form: URLSearchParams): Promise<Json> {

@@ -33,11 +33,15 @@ type OpenSession = {
 
 type Elsewhere = {
   readonly provider: string
+  readonly upstreamSubject: string
+  readonly upstreamSid: string | null
   readonly level: 1 | 2
   readonly authTime: Date
   /** Opened by a tenant's own provider: valid for that tenant only. */
   readonly confined: boolean
 }
+
+const HERE = { confined: false, provider: null, upstreamSubject: null, upstreamSid: null }
 
 /**
  * Opens a session after a sign-in, and remembers its browser unless a second factor is pending or the session is
@@ -66,7 +70,7 @@ export async function openSession(
     tokenSha256: sha256(token),
     pending,
     amr,
-    ...(elsewhere ?? { level, authTime: now, confined: false, provider: null }),
+    ...(elsewhere ?? { ...HERE, level, authTime: now }),
     createdAt: now,
     idleSecs,
     userAgent: visitor.userAgent,

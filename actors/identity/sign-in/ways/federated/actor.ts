@@ -9,6 +9,7 @@ import { checkSso, offered } from './offered.js'
 import { federatedLogin, type FederatedLoginProtocol } from './protocol.js'
 import { providersOf } from './providers.js'
 import { finishSso, linkOwnIdentity, startSso } from './sign-in.js'
+import { receiveLogout } from './upstream-logout.js'
 
 const HANDLERS = {
   offered,
@@ -18,6 +19,7 @@ const HANDLERS = {
   identities,
   unlinkOwnIdentity,
   checkSso,
+  receiveLogout,
 }
 
 export const federatedLoginActor = defineActor<FederatedLoginProtocol, FederatedLoginNeeds>({

@@ -9,7 +9,8 @@ import { httpsUrl } from '../../../../domain/entities/https-url.js'
 import { assertedProfile, type Profile } from '../../../../domain/people/profile-claims.js'
 import { shownName } from '../../../../domain/shown-names.js'
 import { type BoundedFetch, FetchFailed } from '../../../../platform/outbound-http/bounded-fetch.js'
-import { type Claims, momentOf, SIGNATURES, verifyIdToken } from './id-token.js'
+import { type Claims, isStored, momentOf, SIGNATURES, verifyIdToken } from './id-token.js'
+import { type UpstreamLogout, verifyLogoutToken } from './logout-token.js'
 import type { Provider } from './providers.js'
 
 /** Timeout of one request to a provider. A sign-in makes five at most, so it ends within the request timeout. */
@@ -18,12 +19,12 @@ export const UPSTREAM_CALL_SECS = 4
 export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
 const CACHED_MS = 10 * 60_000
 const KEYS_CACHED_MS = 5 * 60_000
+const LOGOUT_KEYS_FRESH_MS = 30_000
 /** Below this age of a key set, openid-client does not fetch it again for a key that is not in it. */
 const KEYS_FRESH_SECS = 60
 /** After a failure, discovery is not retried for this long. */
 const FAILURE_CACHED_MS = 5_000
 const CONFIGURATIONS_MAX = 500
-const SUBJECT_LENGTH_MAX = 255
 
 /** openid-client: userinfo is about another subject than the ID token. */
 const ANOTHER_SUBJECT = 'OAUTH_JSON_ATTRIBUTE_COMPARISON_FAILED'
@@ -55,6 +56,8 @@ export type UpstreamClaims = {
   readonly amr: unknown
   /** Null: the provider sent no `auth_time`. */
   readonly authTime: Date | null
+  /** The session at the provider. Null: the provider named none. */
+  readonly sid: string | null
 }
 
 export type UpstreamFault = {
@@ -76,11 +79,19 @@ export interface UpstreamClient {
     request: UpstreamRequest,
     parameters: URLSearchParams,
   ): Promise<{ readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault>
+  /** Validates a logout token. */
+  logout(
+    provider: Provider,
+    token: string,
+  ): Promise<{ readonly tag: 'logout'; readonly logout: UpstreamLogout } | UpstreamFault>
 }
 
+type RemoteKeys = ReturnType<typeof createRemoteJWKSet>
 type Server = {
   readonly metadata: oidc.ServerMetadata
-  readonly keys: ReturnType<typeof createRemoteJWKSet>
+  readonly keys: RemoteKeys
+  /** For logout tokens: anybody can send one, so a token with an unknown key rarely makes a request. */
+  readonly logoutKeys: RemoteKeys
 }
 type CachedServer = {
   readonly version: string
@@ -162,6 +173,21 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
         return faultOf(error)
       }
     },
+
+    async logout(provider, token) {
+      try {
+        const { metadata, logoutKeys } = await serverOf(provider)
+        const logout = await verifyLogoutToken(token, logoutKeys, {
+          issuer: metadata.issuer,
+          clientId: provider.clientId,
+          algorithms: metadata.id_token_signing_alg_values_supported!,
+          now: clock.now(),
+        })
+        return typeof logout === 'string' ? invalid(logout) : { tag: 'logout', logout }
+      } catch (error) {
+        return faultOf(error)
+      }
+    },
   }
 }
 
@@ -206,11 +232,8 @@ function merged(claims: Claims, more: Claims): Claims {
 function claimsOf(
   claims: Readonly<Record<string, unknown>>,
 ): { readonly tag: 'claims'; readonly claims: UpstreamClaims } | UpstreamFault {
-  const { iss: issuer, sub: subject, name, auth_time: authTime } = claims
-  if (typeof issuer !== 'string' || typeof subject !== 'string') return invalid('subject')
-  // PostgreSQL stores one character for each half of a surrogate pair.
-  const isStored = !/\0|\p{Surrogate}/u.test(subject)
-  if (subject === '' || subject.length > SUBJECT_LENGTH_MAX || !isStored) return invalid('subject')
+  const { iss: issuer, sub: subject, sid, name, auth_time: authTime } = claims
+  if (typeof issuer !== 'string' || !isStored(subject)) return invalid('subject')
   return {
     tag: 'claims',
     claims: {
@@ -223,6 +246,7 @@ function claimsOf(
       acr: claims['acr'],
       amr: claims['amr'],
       authTime: momentOf(authTime),
+      sid: isStored(sid) ? sid : null,
     },
   }
 }
@@ -244,15 +268,20 @@ async function checkedServer(provider: Provider, fetch: BoundedFetch): Promise<S
   const offered = server.id_token_signing_alg_values_supported ?? SIGNATURES
   const signatures = offered.filter((alg) => SIGNATURES.includes(alg))
   if (signatures.length === 0) throw new BadProvider('signatures')
-  const keys = createRemoteJWKSet(new URL(jwks), {
-    [customFetch]: (url, { headers, ...init }) =>
-      fetch(url, { ...init, headers: Object.fromEntries(headers) }),
-    timeoutDuration: UPSTREAM_CALL_SECS * 1000,
-    cacheMaxAge: KEYS_CACHED_MS,
+  const keysAfter = (cooldownDuration: number) =>
+    createRemoteJWKSet(new URL(jwks), {
+      [customFetch]: (url, { headers, ...init }) =>
+        fetch(url, { ...init, headers: Object.fromEntries(headers) }),
+      timeoutDuration: UPSTREAM_CALL_SECS * 1000,
+      cacheMaxAge: KEYS_CACHED_MS,
+      cooldownDuration,
+    })
+  return {
+    metadata: { ...server, id_token_signing_alg_values_supported: signatures },
     // A provider may sign with a key that it made just after its key set was fetched.
-    cooldownDuration: 0,
-  })
-  return { metadata: { ...server, id_token_signing_alg_values_supported: signatures }, keys }
+    keys: keysAfter(0),
+    logoutKeys: keysAfter(LOGOUT_KEYS_FRESH_MS),
+  }
 }
 
 const isHttps = (url: string | undefined): url is string =>

@@ -228,7 +228,9 @@ async function open({ tx, tools, login, now }: Completion, accountId: string, ha
   const authTime = authTimeOf(claims.authTime, freshSince, now)
   // The tenant decides whom its provider signs in, so the session proves nothing outside of this tenant.
   const confined = provider.tenantId !== null
-  const elsewhere = { provider: provider.id, level, authTime, confined }
+  const { subject: upstreamSubject, sid: upstreamSid } = claims
+  const from = { provider: provider.id, upstreamSubject, upstreamSid }
+  const elsewhere = { ...from, level, authTime, confined }
   const person = { tenantId, tenantSettings, accountId, pending, amr, elsewhere }
   const newSession = { ...person, leavesOtherTenants: true }
   const session = await openSession(tx, tools, newSession, visitor, now)

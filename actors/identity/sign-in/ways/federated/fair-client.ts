@@ -30,6 +30,7 @@ export function fairClient(
   return {
     authorizationUrl: (provider, request, ask) =>
       within(provider, () => client.authorizationUrl(provider, request, ask)),
+    logout: (provider, token) => within(provider, () => client.logout(provider, token)),
     finish: (provider, request, parameters) =>
       within(provider, () => client.finish(provider, request, parameters)),
   }

@@ -2,6 +2,7 @@
 import type { ActorRef, Handler } from '../../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../../runtime/kernel/random.js'
+import type { Coordination } from '../../../../../storage/platform/coordination/port.js'
 import type { Sealer } from '../../../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../sessions/protocol.js'
@@ -15,6 +16,8 @@ import type { ProviderSettings, Providers } from './providers.js'
 export type FederatedLoginNeeds = {
   readonly database: Database
   readonly sealer: Sealer
+  /** Remembers logout tokens. */
+  readonly coordination: Pick<Coordination, 'lock'>
   readonly clock: Clock
   readonly random: Random
   readonly tenants: ActorRef<TenantsProtocol>

@@ -38,6 +38,8 @@ export type FederatedLoginProtocol = {
     },
     { tag: 'unlinked' } | { tag: 'unknown_identity' } | { tag: 'last_way_in' } | SignInNeeded
   >
+  /** A logout token of a provider ends the sessions that it opened. A token works once. */
+  receiveLogout: Ask<ReceiveLogout, { readonly tag: 'logged_out' } | LogoutRefused>
   /** Tells whether addresses of a domain are routed to a provider of the tenant. Reads nothing else. */
   checkSso: Ask<CheckSso, SsoRouted | NotRouted | TenantUnusable>
 }
@@ -174,6 +176,17 @@ export type IdentitiesListed = {
   readonly identities: readonly IdentitySeen[]
   /** Providers that can be linked. */
   readonly upstreams: readonly Upstream[]
+}
+
+export type ReceiveLogout = {
+  /** The id of the provider. */
+  readonly provider: string
+  readonly token: string
+}
+export type LogoutRefused = {
+  readonly tag: 'refused'
+  /** The first fault of the token. */
+  readonly detail: string
 }
 
 export type CheckSso = { readonly email: Email; readonly tenant: TenantSelector }

@@ -3,6 +3,7 @@ import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import type { Sealer } from '../../../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../../../storage/platform/sql.js'
 import {
+  findActiveProvider,
   findIdentityProvider,
   offeredIdentityProviders,
   providerSecretContext,
@@ -50,6 +51,8 @@ export interface Providers {
     id: string,
     context: MessageContext,
   ): Promise<Provider | undefined>
+  /** An active provider by its id alone. */
+  named(id: string, context: MessageContext): Promise<Provider | undefined>
   offered(
     tenant: { readonly id: string; readonly deployment: boolean },
     context: MessageContext,
@@ -72,6 +75,12 @@ export function providersOf(
         signal,
       })
       return row?.active === true ? tenantProvider(row, sealer) : undefined
+    },
+    async named(id, { signal }) {
+      const known = own.get(id)
+      if (known !== undefined || !settings.enterprise.enabled || !isUuid(id)) return known
+      const row = await database.system((tx) => findActiveProvider(tx, id), { signal })
+      return row && tenantProvider(row, sealer)
     },
     async offered({ id: tenantId, deployment }, { signal }) {
       const everywhere = deployment ? [...own.values()].map(({ id, name }) => ({ id, name })) : []

@@ -1,0 +1,42 @@
+/** The logout endpoint for providers: ends the sessions that they opened, with everything that ends with these. */
+import { endUpstreamSessions } from '../../../../../storage/identity/upstream-identities.js'
+import { appendEvents } from '../../../../../storage/platform/outbox.js'
+import { personEvent } from '../../../../platform/people/person-events.js'
+import { LOGOUT_MEMORY_SECS } from './logout-token.js'
+import type { FederatedLoginHandler } from './needs.js'
+
+export const receiveLogout: FederatedLoginHandler<'receiveLogout'> = async (
+  { providers, client, coordination, database, random, clock },
+  { provider: id, token },
+  context,
+) => {
+  const provider = await providers.named(id, context)
+  if (provider === undefined) return { tag: 'refused', detail: 'the provider is unknown' }
+  const read = await client.logout(provider, token)
+  if (read.tag !== 'logout') return { tag: 'refused', detail: read.detail }
+  const { tokenId, ...named } = read.logout
+  const key = `upstream-logout:${id} ${named.issuer} ${tokenId}`
+  const forget = await coordination.lock(key, LOGOUT_MEMORY_SECS)
+  if (forget === undefined) return { tag: 'refused', detail: 'jti was used before' }
+  try {
+    const now = clock.now()
+    const { requestId } = context
+    const type = { type: 'auth.logout', fields: { reason: 'provider_logout' } } as const
+    await database.system(async (tx) => {
+      const which = { ...named, provider: id, tenantId: provider.tenantId }
+      const ended = await endUpstreamSessions(tx, which, now)
+      const open = ended.filter(({ isReplaced }) => !isReplaced)
+      appendEvents(
+        tx,
+        open.map(({ tenantId, id: sessionId, sub }) =>
+          personEvent(random, { tenantId, sub, sessionId, requestId, ...type }, now),
+        ),
+      )
+    }, context)
+    return { tag: 'logged_out' }
+  } catch (error) {
+    // The provider may send the token again.
+    await forget()
+    throw error
+  }
+}
