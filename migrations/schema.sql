@@ -1169,6 +1169,8 @@ create table applications (
   secret_misplaced_at timestamp with time zone,
   backchannel_logout_uri text,
   backchannel_logout_session_required boolean default false not null,
+  frontchannel_logout_uri text,
+  frontchannel_logout_session_required boolean default false not null,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),

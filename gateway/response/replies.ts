@@ -209,6 +209,8 @@ export type PageAnswer = {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** True if the page runs scripts of ours that `html` does not name. */
   readonly scripted?: boolean | undefined
+  /** URLs that frames of the page load. */
+  readonly frames?: readonly string[] | undefined
   /** CSP sources of an embedded widget. */
   readonly widget?: readonly string[] | undefined
 }
@@ -234,7 +236,7 @@ export function page<Outcome>(
         body,
         headers,
         session,
-        policy: pagePolicy(formTargets, scripted, answer.widget),
+        policy: pagePolicy(formTargets, scripted, answer.widget, answer.frames),
       }
     },
   }
@@ -246,6 +248,10 @@ const FORM_TARGET =
 
 /** The own script writes no HTML. Scripts of widgets may, so they get no Trusted Types. */
 const TRUSTED_TYPES = "require-trusted-types-for 'script'; trusted-types 'none'; "
+/** CSP has no syntax for IPv6 hosts. */
+const ORIGIN = /^https?:\/\/[a-z0-9.-]+(?::[0-9]{1,5})?$/
+const originOf = (url: string): string => new URL(url).origin
+
 /** https hosts, optionally with all sub-domains. */
 const WIDGET_SOURCE = /^https:\/\/(?:\*\.)?[a-z0-9.-]+(?::[0-9]{1,5})?$/
 
@@ -270,6 +276,7 @@ export function pagePolicy(
   formTargets: readonly string[],
   scripted = false,
   widget: readonly string[] = [],
+  frames: readonly string[] = [],
 ): string {
   const targets = new Set(
     formTargets.filter((target) => FORM_TARGET.test(target)).flatMap(formSources),
@@ -278,11 +285,12 @@ export function pagePolicy(
   const own = scripted ? ["'self'"] : []
   const scripts = [...own, ...sources].join(' ')
   const script = scripts === '' ? '' : `script-src ${scripts}; connect-src ${scripts}; `
-  const frames = sources.length === 0 ? '' : `frame-src ${sources.join(' ')}; `
+  const framed = new Set([...sources, ...frames.map(originOf).filter((one) => ORIGIN.test(one))])
+  const frameSources = framed.size === 0 ? '' : `frame-src ${[...framed].join(' ')}; `
   const types = scripted && sources.length === 0 ? TRUSTED_TYPES : ''
   const styles = ["'self'", ...sources].join(' ')
   return (
-    `default-src 'none'; style-src ${styles}; ${OWN_IMAGES}; font-src 'self'; ${script}${frames}${types}` +
+    `default-src 'none'; style-src ${styles}; ${OWN_IMAGES}; font-src 'self'; ${script}${frameSources}${types}` +
     `form-action ${["'self'", ...targets].join(' ')}; base-uri 'none'; frame-ancestors 'none'`
   )
 }

@@ -36,6 +36,9 @@ export type ApplicationRow = {
   /** Where logout tokens go (OpenID Connect Back-Channel Logout 1.0). */
   backchannelLogoutUri: string | null
   backchannelLogoutSessionRequired: boolean
+  /** What a frame of the sign-out page loads (OpenID Connect Front-Channel Logout 1.0). */
+  frontchannelLogoutUri: string | null
+  frontchannelLogoutSessionRequired: boolean
   allowedOrigins: string[]
   grantTypes: string[]
   responseTypes: string[]
@@ -106,13 +109,14 @@ export async function insertApplication(
                require_pushed_authorization_requests, id_token_signed_response_alg, logo_uri,
                require_pkce, authorization_details_types, jwks_uri, default_scopes,
                loopback_any_port, held_to_method, backchannel_logout_uri,
-               backchannel_logout_session_required, created_at, updated_at)
+               backchannel_logout_session_required, frontchannel_logout_uri,
+               frontchannel_logout_session_required, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $21, $22, $23, $24, $25, $26, $26)
+               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $28)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $27, $26 where $27::bytea is not null)
+             select $1, $2, $2, $29, $28 where $29::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -189,8 +193,9 @@ export async function replaceApplicationRow(
              require_pushed_authorization_requests = $15, id_token_signed_response_alg = $16,
              logo_uri = $17, require_pkce = $18, authorization_details_types = $19,
              jwks_uri = $20, default_scopes = $21, loopback_any_port = $22, held_to_method = $23,
-             backchannel_logout_uri = $24, backchannel_logout_session_required = $25, updated_at = $26,
-             status = $27
+             backchannel_logout_uri = $24, backchannel_logout_session_required = $25,
+             frontchannel_logout_uri = $26, frontchannel_logout_session_required = $27, updated_at = $28,
+             status = $29
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -480,7 +485,7 @@ export const authorizationDetailsTypes = (tx: Transaction, tenantId: string, mos
     values: [tenantId, most],
   })
 
-/** The values of $1 to $25, with the defaults. */
+/** The values of $1 to $27, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -508,13 +513,15 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.heldToMethod ?? false,
     a.backchannelLogoutUri ?? null,
     a.backchannelLogoutSessionRequired ?? false,
+    a.frontchannelLogoutUri ?? null,
+    a.frontchannelLogoutSessionRequired ?? false,
   ]
 }
 
 const COLUMNS =
   columnsOf(`id tenant_id name status client_type token_endpoint_auth_method held_to_method audience
   redirect_uris post_logout_redirect_uris backchannel_logout_uri backchannel_logout_session_required
-  allowed_origins grant_types response_types scopes default_scopes jwks
+  frontchannel_logout_uri frontchannel_logout_session_required allowed_origins grant_types response_types scopes default_scopes jwks
   jwks_uri dpop_bound_access_tokens require_pushed_authorization_requests id_token_signed_response_alg logo_uri
   require_pkce loopback_any_port authorization_details_types metadata_url created_at updated_at`)
 

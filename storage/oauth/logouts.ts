@@ -43,6 +43,26 @@ export const joinSession = (tx: Transaction, s: SessionApplication) =>
     values: [s.tenantId, s.sessionId, s.applicationId, s.subject],
   })
 
+const FRAMES_MAX = 100
+
+/** What the frames of a sign-out page load: for an open session, and for those that it replaced. */
+export const listLogoutFrames = (tx: Transaction, tenantId: string, sessionId: string) =>
+  allRows<{ readonly uri: string; readonly sessionId: string }>(tx, {
+    name: 'logout.frames',
+    text: `with recursive earlier (tenant_id, id) as (
+             select tenant_id, id from browser_sessions where tenant_id = $1 and id = $2
+             union
+             select b.tenant_id, b.id
+             from earlier e join browser_sessions b on b.tenant_id = e.tenant_id and b.replaced_by = e.id)
+           select a.frontchannel_logout_uri as uri, s.session_id as "sessionId"
+           from earlier e
+             join session_applications s on s.tenant_id = e.tenant_id and s.session_id = e.id
+             join applications a on a.tenant_id = s.tenant_id and a.id = s.application_id
+           where s.ended_at is null and a.status = 'active' and a.frontchannel_logout_uri is not null
+           order by s.session_id, a.id limit ${FRAMES_MAX}`,
+    values: [tenantId, sessionId],
+  })
+
 /** A logout token to deliver, by an attempt that is under way. */
 export type DueLogout = SessionApplication &
   TenantKind & {

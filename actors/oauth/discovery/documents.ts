@@ -120,6 +120,8 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
     end_session_endpoint: `${facts.baseUrl}/oauth/end-session`,
     backchannel_logout_supported: true,
     backchannel_logout_session_supported: true,
+    frontchannel_logout_supported: true,
+    frontchannel_logout_session_supported: true,
     subject_types_supported: ['pairwise'],
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
     acr_values_supported: acrValues(facts.passkeys === true),

@@ -98,12 +98,13 @@ export function answeredBeforePage(
 }
 
 export function signedOutPage(
-  { tenant, uiLocales }: SessionEnded,
+  { tenant, uiLocales, frames, location }: SessionEnded,
   { browser: { languages } }: ReplyContext,
 ): string {
+  const onward = location ?? undefined
   return renderPage(
     'signed-out',
-    { titleKey: 'signedout.title', branding: tenant, uiLocales, acceptLanguage: languages },
-    {},
+    { titleKey: 'signedout.title', branding: tenant, uiLocales, acceptLanguage: languages, onward },
+    { frames: frames.map(exactHtml) },
   )
 }

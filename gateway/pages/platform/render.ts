@@ -66,7 +66,7 @@ export type Frame = {
   readonly scripted?: boolean | undefined
   /** `sections`: a wide page with panels. Default: one card. */
   readonly layout?: 'card' | 'sections' | undefined
-  /** Target of an immediate redirect by the page: a path of the service or an https URL. */
+  /** Where the page leads once it is loaded, with its frames: a path of the service or a URL. */
   readonly onward?: string | undefined
   /** The frame of the console with its navigation, in place of the card. */
   readonly console?: ConsoleFrame | undefined
@@ -112,8 +112,8 @@ function withNames(words: string, names: Names): string {
   return filledIn(escaped(words), Object.fromEntries(marked))
 }
 
-/** Controls that use a script: password fields, recovery codes, forms that are sent once. */
-const CONTROLS = / (?:data-(?:reveal|codes)[ =]|data-once>|class="answers")/
+/** Controls that use a script: password fields, recovery codes, forms that are sent once, pages that lead on. */
+const CONTROLS = / (?:data-(?:reveal|codes|onward-within)[ =]|data-once>|class="answers")/
 
 /** The page on which a tenant may have its own texts. */
 const SIGN_IN_PAGE = 'login'
@@ -169,6 +169,7 @@ export function renderPage(
     icon,
     scopeIcon,
     monogramOf,
+    exact: exactHtml,
   }
   const own = template === SIGN_IN_PAGE ? branding?.texts?.[locale] : undefined
   const body = eta.render(`@${template}`, {

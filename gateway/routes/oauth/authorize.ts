@@ -158,7 +158,7 @@ const storedReplies = {
 }
 
 const ended = choice<SessionEnded, 'away' | 'here'>(
-  ({ location }) => (location === null ? 'here' : 'away'),
+  ({ location, frames }) => (location === null || frames.length > 0 ? 'here' : 'away'),
   {
     away: {
       docs: [{ status: 302, contentType: null, schema: null }],
@@ -173,6 +173,7 @@ const ended = choice<SessionEnded, 'away' | 'here'>(
     },
     here: page(200, (outcome, context) => ({
       html: signedOutPage(outcome, context),
+      frames: outcome.frames,
       ...(outcome.ownSession ? { session: null } : {}),
     })),
   },

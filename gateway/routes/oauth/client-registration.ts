@@ -42,6 +42,8 @@ const members = {
   post_logout_redirect_uris: member('array'),
   backchannel_logout_uri: member('string', 'HTTPS URL that gets logout tokens.'),
   backchannel_logout_session_required: member('boolean'),
+  frontchannel_logout_uri: member('string', 'URL at the origin of a redirect URI.'),
+  frontchannel_logout_session_required: member('boolean'),
   allowed_origins: member('array', 'Web origins whose pages may call the OAuth endpoints.'),
   logo_uri: member('string'),
   client_uri: member('string'),

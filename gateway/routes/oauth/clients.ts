@@ -42,6 +42,8 @@ const ApplicationRecord = z
     post_logout_redirect_uris: z.array(z.string()),
     backchannel_logout_uri: z.string().optional(),
     backchannel_logout_session_required: z.boolean(),
+    frontchannel_logout_uri: z.string().optional(),
+    frontchannel_logout_session_required: z.boolean(),
     allowed_origins: z.array(z.string()),
     grant_types: z.array(z.string()),
     response_types: z.array(z.string()),
@@ -83,6 +85,15 @@ const CreateApplication = z
       .boolean()
       .optional()
       .meta({ description: 'Logout tokens must have `sid`. They always have it.' }),
+    frontchannel_logout_uri: uri.optional().meta({
+      description:
+        'URL at the origin of a redirect URI, which a hidden frame loads when the user signs out (OpenID Connect ' +
+        'Front-Channel Logout 1.0).',
+    }),
+    frontchannel_logout_session_required: z
+      .boolean()
+      .optional()
+      .meta({ description: 'The URL must get `iss` and `sid`. It always does.' }),
     allowed_origins: z.array(uri).max(LIST_MAX).optional(),
     grant_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),
     response_types: z.array(z.string().max(128)).max(LIST_MAX).optional(),

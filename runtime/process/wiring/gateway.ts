@@ -74,6 +74,7 @@ function enabledCapabilities(settings: Settings): readonly string[] {
     console: settings.console.enabled,
     credential_issuer: settings.credentials.enabled,
     'oauth.backchannel_logout': true,
+    'oauth.frontchannel_logout': true,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
     phone: hasPhone(phone),

@@ -127,6 +127,8 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
     postLogoutRedirectUris: optional(texts, from, 'post_logout_redirect_uris'),
     backchannelLogoutUri: optional(text, from, 'backchannel_logout_uri'),
     backchannelLogoutSessionRequired: optional(flag, from, 'backchannel_logout_session_required'),
+    frontchannelLogoutUri: optional(text, from, 'frontchannel_logout_uri'),
+    frontchannelLogoutSessionRequired: optional(flag, from, 'frontchannel_logout_session_required'),
     allowedOrigins: optional(texts, from, 'allowed_origins'),
     authorizationDetailsTypes: optional(texts, from, 'authorization_details_types'),
     jwks: keySet(from('jwks')),
@@ -174,6 +176,10 @@ export function metadataOf(
       ? {}
       : { backchannel_logout_uri: row.backchannelLogoutUri }),
     backchannel_logout_session_required: row.backchannelLogoutSessionRequired,
+    ...(row.frontchannelLogoutUri === null
+      ? {}
+      : { frontchannel_logout_uri: row.frontchannelLogoutUri }),
+    frontchannel_logout_session_required: row.frontchannelLogoutSessionRequired,
     allowed_origins: row.allowedOrigins,
     authorization_details_types: row.authorizationDetailsTypes,
     ...(row.jwks === null ? {} : { jwks: row.jwks }),

@@ -41,6 +41,8 @@ const MEMBERS = {
   postLogoutRedirectUris: 'post_logout_redirect_uris',
   backchannelLogoutUri: 'backchannel_logout_uri',
   backchannelLogoutSessionRequired: 'backchannel_logout_session_required',
+  frontchannelLogoutUri: 'frontchannel_logout_uri',
+  frontchannelLogoutSessionRequired: 'frontchannel_logout_session_required',
   allowedOrigins: 'allowed_origins',
   grantTypes: 'grant_types',
   responseTypes: 'response_types',

@@ -64,6 +64,9 @@ export type Application = {
   /** Where logout tokens go (OpenID Connect Back-Channel Logout 1.0). */
   readonly backchannelLogoutUri: string | null
   readonly backchannelLogoutSessionRequired: boolean
+  /** What a frame of the sign-out page loads (OpenID Connect Front-Channel Logout 1.0). */
+  readonly frontchannelLogoutUri: string | null
+  readonly frontchannelLogoutSessionRequired: boolean
   readonly allowedOrigins: readonly string[]
   readonly grantTypes: readonly string[]
   readonly responseTypes: readonly string[]
@@ -118,6 +121,8 @@ export type ApplicationDraft = {
   readonly postLogoutRedirectUris?: readonly string[] | undefined
   readonly backchannelLogoutUri?: string | undefined
   readonly backchannelLogoutSessionRequired?: boolean | undefined
+  readonly frontchannelLogoutUri?: string | undefined
+  readonly frontchannelLogoutSessionRequired?: boolean | undefined
   readonly allowedOrigins?: readonly string[] | undefined
   readonly grantTypes?: readonly string[] | undefined
   readonly responseTypes?: readonly string[] | undefined

@@ -15,6 +15,8 @@ export function optionalMembers(draft: ApplicationDraft) {
     postLogoutRedirectUris: copy(draft.postLogoutRedirectUris),
     backchannelLogoutUri: draft.backchannelLogoutUri,
     backchannelLogoutSessionRequired: draft.backchannelLogoutSessionRequired,
+    frontchannelLogoutUri: draft.frontchannelLogoutUri,
+    frontchannelLogoutSessionRequired: draft.frontchannelLogoutSessionRequired,
     allowedOrigins: copy(draft.allowedOrigins),
     grantTypes: copy(draft.grantTypes),
     responseTypes: copy(draft.responseTypes),

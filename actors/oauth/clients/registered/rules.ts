@@ -1,5 +1,5 @@
 /** Rules for applications (RFC 7591 section 2). See docs/reference/oauth.md. */
-import { httpsUrl, PAGE } from '../../../domain/entities/https-url.js'
+import { COMPARED, httpsUrl, PAGE } from '../../../domain/entities/https-url.js'
 import { redirectUriFault } from '../../../domain/redirect-uri.js'
 import { clientsOf, isRegistrable } from '../../../domain/oauth/grant-types.js'
 import { CONTROL_PLANE_SCOPES, powersBeyond, TENANT_SCOPES } from '../../../domain/scopes.js'
@@ -72,6 +72,7 @@ export async function draftFault(
     uriFault('/redirect_uris', draft.redirectUris, kind) ??
     uriFault('/post_logout_redirect_uris', draft.postLogoutRedirectUris ?? [], kind) ??
     logoutUriFault(draft.backchannelLogoutUri) ??
+    logoutFrameFault(draft) ??
     first(draft.allowedOrigins ?? [], '/allowed_origins', originFault) ??
     grantFault(draft.grantTypes ?? [], kind) ??
     first(draft.responseTypes ?? [], '/response_types', (type) =>
@@ -194,6 +195,19 @@ function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
 function logoutUriFault(uri: string | undefined): ApplicationInvalid | undefined {
   if (uri === undefined || httpsUrl(uri, { query: true }) !== null) return undefined
   return bad('/backchannel_logout_uri', 'The URI must be an HTTPS URL without a fragment.')
+}
+
+/** OpenID Connect Front-Channel Logout 1.0 section 2: it has the scheme, host and port of a redirect URI. */
+function logoutFrameFault({
+  frontchannelLogoutUri: uri,
+  redirectUris,
+}: ApplicationDraft): ApplicationInvalid | undefined {
+  if (uri === undefined) return undefined
+  const origin = httpsUrl(uri, { query: true, http: 'of loopback hosts' })?.origin
+  const origins = redirectUris.map((one) => httpsUrl(one, COMPARED)?.origin)
+  if (origin !== undefined && origins.includes(origin)) return undefined
+  const detail = 'The URI must be at the origin of a redirect URI, without a fragment.'
+  return bad('/frontchannel_logout_uri', detail)
 }
 
 function first(

@@ -84,7 +84,7 @@ async function write(
     expiresAt: expiry(sessionSecsMax),
   })
   if (!isOpen) throw new RequestConsumed('the session has ended')
-  if (client.backchannelLogoutUri !== null)
+  if (client.backchannelLogoutUri !== null || client.frontchannelLogoutUri !== null)
     await joinSession(tx, { tenantId, sessionId, applicationId: clientId, subject })
   const grantId = random.uuid()
   if (

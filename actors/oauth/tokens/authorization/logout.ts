@@ -4,6 +4,7 @@ import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import { isUuid } from '../../../domain/ids.js'
 import { findAuthorizingClient, findByMetadataUrl } from '../../../../storage/oauth/applications.js'
+import { listLogoutFrames } from '../../../../storage/oauth/logouts.js'
 import { endSessionRow } from '../../../../storage/oauth/token-sessions.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../../identity/sign-in/sessions/protocol.js'
@@ -51,6 +52,13 @@ export async function endSession(
   const ownSession =
     own.tag === 'open' && own.session.tenantId === tenantId && own.session.sub === hint.subject
   const ids = new Set(ownSession ? [sessionId, own.session.id] : [sessionId])
+  // Another site can send a browser here with its ID token, so only the sessions of this browser have frames.
+  const ownId = ownSession ? own.session.id : null
+  const told =
+    ownId === null
+      ? []
+      : await database.tenant(tenantId, (tx) => listLogoutFrames(tx, tenantId, ownId), context)
+  const frames = told.map(({ uri, sessionId: sid }) => withParameters(uri, { iss: issuer, sid }))
   for (const id of ids) {
     await sessions.end({ session: { tenantId, id }, reason: 'client_logout' }, context)
     await database.tenant(tenantId, (tx) =>
@@ -76,7 +84,7 @@ export async function endSession(
   const state = form.get('state')
   const short = (state?.length ?? 0) <= STATE_CHARACTERS_MAX
   const location = registered ? withParameters(redirectUri, { state: short ? state : null }) : null
-  return { tag: 'ended', location, tenant, uiLocales, ownSession }
+  return { tag: 'ended', location, frames, tenant, uiLocales, ownSession }
 }
 
 function refusal(description: string, uiLocales: string | null): Refused {

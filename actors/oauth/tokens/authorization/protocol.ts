@@ -273,6 +273,8 @@ export type SessionEnded = {
   readonly tag: 'ended'
   /** A registered post_logout_redirect_uri with its state. Null: a page confirms the sign-out. */
   readonly location: string | null
+  /** What the frames of the page load, each to sign out at an application. With frames, the page leads on to `location`. */
+  readonly frames: readonly string[]
   /** The branding of that page. Null if the application was deleted. */
   readonly tenant: PageTenant | null
   readonly uiLocales: string | null

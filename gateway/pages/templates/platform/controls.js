@@ -2,6 +2,7 @@
  * Controls that need a script and are hidden without one. `data-reveal` shows the password of the field that the button
  * controls. `data-codes` copies, saves and prints the recovery codes of the page. Answers to a question, and forms with
  * `data-once`, such as a form with a single-use code, are sent once. A form with `data-submit` is sent when the page is shown.
+ * A link with `data-onward-within` is followed after these milliseconds: the page itself leads on when its frames are loaded.
  */
 ;(() => {
   for (const button of document.querySelectorAll('[data-reveal]')) {
@@ -32,6 +33,9 @@
   })
 
   document.querySelector('form[data-submit]')?.requestSubmit()
+
+  const onward = document.querySelector('[data-onward-within]')
+  if (onward !== null) setTimeout(() => onward.click(), Number(onward.dataset.onwardWithin))
 
   const tools = document.querySelector('[data-codes]')
   if (tools === null) return

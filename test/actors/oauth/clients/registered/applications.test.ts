@@ -79,6 +79,8 @@ test.serial('absent members get the documented defaults', async (t) => {
     postLogoutRedirectUris: [],
     backchannelLogoutUri: null,
     backchannelLogoutSessionRequired: false,
+    frontchannelLogoutUri: null,
+    frontchannelLogoutSessionRequired: false,
     allowedOrigins: [],
     grantTypes: ['authorization_code', 'refresh_token'],
     responseTypes: ['code'],
