@@ -1171,6 +1171,7 @@ create table applications (
   backchannel_logout_session_required boolean default false not null,
   frontchannel_logout_uri text,
   frontchannel_logout_session_required boolean default false not null,
+  rotate_refresh_tokens boolean default true not null,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),

@@ -49,6 +49,8 @@ export type ApplicationRow = {
   /** URL of the keys, instead of `jwks`. */
   jwksUri: string | null
   dpopBoundAccessTokens: boolean
+  /** False: refresh tokens stay as they are. */
+  rotateRefreshTokens: boolean
   requirePushedAuthorizationRequests: boolean
   idTokenSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256'
   requirePkce: boolean
@@ -110,13 +112,13 @@ export async function insertApplication(
                require_pkce, authorization_details_types, jwks_uri, default_scopes,
                loopback_any_port, held_to_method, backchannel_logout_uri,
                backchannel_logout_session_required, frontchannel_logout_uri,
-               frontchannel_logout_session_required, created_at, updated_at)
+               frontchannel_logout_session_required, rotate_refresh_tokens, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $28)
+               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $29)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $29, $28 where $29::bytea is not null)
+             select $1, $2, $2, $30, $29 where $30::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -194,8 +196,8 @@ export async function replaceApplicationRow(
              logo_uri = $17, require_pkce = $18, authorization_details_types = $19,
              jwks_uri = $20, default_scopes = $21, loopback_any_port = $22, held_to_method = $23,
              backchannel_logout_uri = $24, backchannel_logout_session_required = $25,
-             frontchannel_logout_uri = $26, frontchannel_logout_session_required = $27, updated_at = $28,
-             status = $29
+             frontchannel_logout_uri = $26, frontchannel_logout_session_required = $27,
+             rotate_refresh_tokens = $28, updated_at = $29, status = $30
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -295,6 +297,7 @@ export type ClientRow = Pick<
   | 'jwks'
   | 'jwksUri'
   | 'dpopBoundAccessTokens'
+  | 'rotateRefreshTokens'
   | 'idTokenSignedResponseAlg'
   | 'metadataUrl'
 > & {
@@ -336,7 +339,7 @@ function findingClients(clientIds: readonly string[]): Statement {
     text: `select ${columnsOf(
       `id tenant_id status client_type token_endpoint_auth_method held_to_method audience
        grant_types scopes default_scopes jwks jwks_uri dpop_bound_access_tokens
-       id_token_signed_response_alg`,
+       rotate_refresh_tokens id_token_signed_response_alg`,
       'a',
     )},
              t.status as "tenantStatus", a.metadata_url as "metadataUrl",
@@ -485,7 +488,7 @@ export const authorizationDetailsTypes = (tx: Transaction, tenantId: string, mos
     values: [tenantId, most],
   })
 
-/** The values of $1 to $27, with the defaults. */
+/** The values of $1 to $28, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -515,6 +518,7 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.backchannelLogoutSessionRequired ?? false,
     a.frontchannelLogoutUri ?? null,
     a.frontchannelLogoutSessionRequired ?? false,
+    a.rotateRefreshTokens ?? true,
   ]
 }
 
@@ -522,7 +526,7 @@ const COLUMNS =
   columnsOf(`id tenant_id name status client_type token_endpoint_auth_method held_to_method audience
   redirect_uris post_logout_redirect_uris backchannel_logout_uri backchannel_logout_session_required
   frontchannel_logout_uri frontchannel_logout_session_required allowed_origins grant_types response_types scopes default_scopes jwks
-  jwks_uri dpop_bound_access_tokens require_pushed_authorization_requests id_token_signed_response_alg logo_uri
+  jwks_uri dpop_bound_access_tokens rotate_refresh_tokens require_pushed_authorization_requests id_token_signed_response_alg logo_uri
   require_pkce loopback_any_port authorization_details_types metadata_url created_at updated_at`)
 
 const FOREIGN_KEY_VIOLATION = '23503'

@@ -54,6 +54,7 @@ const members = {
   subject_type: member('string', 'pairwise.'),
   id_token_signed_response_alg: member('string', 'ES256 (default), EdDSA or RS256.'),
   dpop_bound_access_tokens: member('boolean'),
+  rotate_refresh_tokens: member('boolean', 'Default: true.'),
   require_pushed_authorization_requests: member('boolean'),
   authorization_details_types: member('array'),
   software_id: member('string'),

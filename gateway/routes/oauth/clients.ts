@@ -52,6 +52,7 @@ const ApplicationRecord = z
     jwks: jwks.optional(),
     jwks_uri: z.string().optional(),
     dpop_bound_access_tokens: z.boolean(),
+    rotate_refresh_tokens: z.boolean(),
     require_pushed_authorization_requests: z.boolean(),
     id_token_signed_response_alg: algorithm,
     logo_uri: z.string().optional(),
@@ -110,6 +111,11 @@ const CreateApplication = z
     jwks: jwks.optional(),
     jwks_uri: uri.optional().meta({ description: 'Instead of jwks.' }),
     dpop_bound_access_tokens: z.boolean().optional(),
+    rotate_refresh_tokens: z.boolean().optional().meta({
+      description:
+        'Default true. `false` only for a confidential application with `dpop_bound_access_tokens`: a refresh returns ' +
+        'the same refresh token.',
+    }),
     require_pushed_authorization_requests: z.boolean().optional(),
     id_token_signed_response_alg: algorithm.optional(),
     logo_uri: uri.optional(),

@@ -17,6 +17,7 @@ import {
   relyingParty,
 } from '../../support/oauth/relying-party.js'
 import { sharedService } from '../../support/service.js'
+import { sql } from '../../support/storage/sql.js'
 
 const QUERY = `${CALLBACK}?foo=bar`
 const RESOURCE = '/api/v1/applications'
@@ -200,6 +201,33 @@ const unsigned = (proof: string) => {
   const none = Buffer.from(JSON.stringify({ ...read, alg: 'none' })).toString('base64url')
   return `${none}.${payload}.`
 }
+
+test('refresh-token of a client that keeps it: the same one each time, with the client and a proof', async (t) => {
+  const kept = await relyingParty(running, person, {
+    dpopBoundAccessTokens: true,
+    rotateRefreshTokens: false,
+  })
+  const DPoP = oidc.getDPoPHandle(kept.config, await oidc.randomDPoPKeyPair('ES256'))
+  const { tokens } = await kept.signedIn(person, {}, { DPoP })
+  const token = tokens.refresh_token!
+  const first = await oidc.refreshTokenGrant(kept.config, token, undefined, { DPoP })
+  t.is(first.refresh_token, token)
+  await sql(running)`
+    update refresh_tokens set issued_at = issued_at - interval '1 hour'
+    where family_id in (select id from refresh_families where client_id = ${kept.clientId})`
+  const second = await oidc.refreshTokenGrant(kept.config, token, undefined, { DPoP })
+  t.is(second.refresh_token, token)
+  t.not(second.access_token, first.access_token)
+  await t.throwsAsync(oidc.refreshTokenGrant(kept.config, token), undefined, 'no proof')
+  const { status } = await callerOf(running.baseUrl).form('/oauth/token', {
+    grant_type: 'refresh_token',
+    refresh_token: token,
+    client_id: kept.clientId,
+  })
+  t.is(status, 401)
+  await oidc.tokenRevocation(kept.config, token)
+  await t.throwsAsync(oidc.refreshTokenGrant(kept.config, token, undefined, { DPoP }))
+})
 
 test('dpop-negative-tests', async (t) => {
   const { token, resource } = await prover()

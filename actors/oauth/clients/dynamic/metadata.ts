@@ -136,6 +136,7 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
     logoUri: optional(shownAddress, from, 'logo_uri'),
     loopbackAnyPort: isNative,
     dpopBoundAccessTokens: optional(flag, from, 'dpop_bound_access_tokens'),
+    rotateRefreshTokens: optional(flag, from, 'rotate_refresh_tokens'),
     requirePushedAuthorizationRequests: optional(
       flag,
       from,
@@ -186,6 +187,7 @@ export function metadataOf(
     ...(row.jwksUri === null ? {} : { jwks_uri: row.jwksUri }),
     ...(row.logoUri === null ? {} : { logo_uri: row.logoUri }),
     dpop_bound_access_tokens: row.dpopBoundAccessTokens,
+    rotate_refresh_tokens: row.rotateRefreshTokens,
     require_pushed_authorization_requests: row.requirePushedAuthorizationRequests,
     id_token_signed_response_alg: row.idTokenSignedResponseAlg,
     subject_type: 'pairwise',

@@ -51,6 +51,7 @@ const MEMBERS = {
   jwks: 'jwks',
   jwksUri: 'jwks_uri',
   dpopBoundAccessTokens: 'dpop_bound_access_tokens',
+  rotateRefreshTokens: 'rotate_refresh_tokens',
   requirePushedAuthorizationRequests: 'require_pushed_authorization_requests',
   idTokenSignedResponseAlg: 'id_token_signed_response_alg',
   logoUri: 'logo_uri',

@@ -80,6 +80,8 @@ export type Application = {
   /** URL of the keys, instead of `jwks`. */
   readonly jwksUri: string | null
   readonly dpopBoundAccessTokens: boolean
+  /** False: refresh tokens stay as they are. */
+  readonly rotateRefreshTokens: boolean
   readonly requirePushedAuthorizationRequests: boolean
   readonly idTokenSignedResponseAlg: SigningAlgorithm
   readonly logoUri: string | null
@@ -131,6 +133,7 @@ export type ApplicationDraft = {
   readonly jwks?: ClientJwks | undefined
   readonly jwksUri?: string | undefined
   readonly dpopBoundAccessTokens?: boolean | undefined
+  readonly rotateRefreshTokens?: boolean | undefined
   readonly requirePushedAuthorizationRequests?: boolean | undefined
   readonly idTokenSignedResponseAlg?: SigningAlgorithm | undefined
   readonly logoUri?: string | undefined

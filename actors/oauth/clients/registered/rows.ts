@@ -25,6 +25,7 @@ export function optionalMembers(draft: ApplicationDraft) {
     jwks: draft.jwks && { keys: draft.jwks.keys.map((key) => ({ ...key })) },
     jwksUri: draft.jwksUri,
     dpopBoundAccessTokens: draft.dpopBoundAccessTokens,
+    rotateRefreshTokens: draft.rotateRefreshTokens,
     requirePushedAuthorizationRequests: draft.requirePushedAuthorizationRequests,
     idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
     logoUri: draft.logoUri,

@@ -81,6 +81,7 @@ export async function draftFault(
     scopeFault(draft.scopes ?? [], resourceScopes) ??
     defaultScopeFault(draft) ??
     audienceFault(draft.audience) ??
+    rotationFault(draft, kind) ??
     (await jwksFault(draft, kind)) ??
     logoFault(draft.logoUri)
   )
@@ -163,6 +164,17 @@ function audienceFault(audience: string | undefined): ApplicationInvalid | undef
   return absolute && audience.length <= AUDIENCE_LENGTH_MAX
     ? undefined
     : bad('/audience', 'The audience must be an absolute URI without a fragment (RFC 8707).')
+}
+
+/** A stolen refresh token is of no use without the key that it is bound to, nor without the client's credential. */
+function rotationFault(
+  { rotateRefreshTokens = true, dpopBoundAccessTokens = false }: ApplicationDraft,
+  { clientType }: ClientKind,
+): ApplicationInvalid | undefined {
+  if (rotateRefreshTokens || (clientType === 'confidential' && dpopBoundAccessTokens))
+    return undefined
+  const detail = 'Only a confidential client with `dpop_bound_access_tokens` keeps refresh tokens.'
+  return bad('/rotate_refresh_tokens', detail)
 }
 
 async function jwksFault(

@@ -165,7 +165,8 @@ async function rotate(
   )
   const { accessToken, tokenType, expiresInSecs } = access
   const { authorizationDetails } = tokenScope
-  const refreshToken = random.token(REFRESH_TOKEN_BYTES)
+  const kept = keptToken(client, form)
+  const refreshToken = kept ?? random.token(REFRESH_TOKEN_BYTES)
   const answer: Issued = {
     tag: 'issued',
     accessToken,
@@ -176,6 +177,13 @@ async function rotate(
     idToken,
     authorizationDetails,
   }
+  const event = issuedEvent(random, grant, access, 'refresh_token', context.requestId)
+  if (kept !== null) {
+    // No look at the family: if it was just revoked, its access tokens are refused.
+    await commits.write(row.tenantId, { events: [event] })
+    metrics.issued('refresh_token', row.subjectType)
+    return answer
+  }
   const successorAnswer = await sealer.seal(
     row.tenantId,
     answerContext(row),
@@ -183,7 +191,6 @@ async function rotate(
       JSON.stringify(isAdmitted(client) ? { ...answer, ruleId: client.admitted.ruleId } : answer),
     ),
   )
-  const event = issuedEvent(random, grant, access, 'refresh_token', context.requestId)
   const rotated = await commits.win(row.tenantId, {
     row: row.familyId,
     statement: rotatingRefreshTokens,
@@ -202,6 +209,12 @@ async function rotate(
   }
   // Another process rotated it first. The row now tells whether this is a repetition or a replay.
   return afterLostRace(needs, row, client, proof, context)
+}
+
+/** The refresh token, if it stays: its client is authenticated and proves a key with each refresh (RFC 9700 section 2.2.2). */
+function keptToken(client: Client, form: OAuthForm): string | null {
+  if (client.kind !== 'application' || client.row.rotateRefreshTokens) return null
+  return client.confidential && client.row.dpopBoundAccessTokens ? form.get('refresh_token') : null
 }
 
 /** The part of a family for one token. */

@@ -89,6 +89,7 @@ test.serial('absent members get the documented defaults', async (t) => {
     jwks: null,
     jwksUri: null,
     dpopBoundAccessTokens: false,
+    rotateRefreshTokens: true,
     requirePushedAuthorizationRequests: false,
     idTokenSignedResponseAlg: 'ES256',
     logoUri: null,
