@@ -1172,6 +1172,8 @@ create table applications (
   frontchannel_logout_uri text,
   frontchannel_logout_session_required boolean default false not null,
   rotate_refresh_tokens boolean default true not null,
+  require_signed_request_object boolean default false not null,
+  request_object_signing_alg text,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),

@@ -53,6 +53,10 @@ export type ApplicationRow = {
   rotateRefreshTokens: boolean
   requirePushedAuthorizationRequests: boolean
   idTokenSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256'
+  /** Authorization requests are pushed as signed request objects (RFC 9101). */
+  requireSignedRequestObject: boolean
+  /** Null: any algorithm of its keys. */
+  requestObjectSigningAlg: 'ES256' | 'EdDSA' | null
   requirePkce: boolean
   /** The port of loopback redirect URIs is free (RFC 8252 section 7.3). */
   loopbackAnyPort: boolean
@@ -112,13 +116,14 @@ export async function insertApplication(
                require_pkce, authorization_details_types, jwks_uri, default_scopes,
                loopback_any_port, held_to_method, backchannel_logout_uri,
                backchannel_logout_session_required, frontchannel_logout_uri,
-               frontchannel_logout_session_required, rotate_refresh_tokens, created_at, updated_at)
+               frontchannel_logout_session_required, rotate_refresh_tokens, require_signed_request_object,
+               request_object_signing_alg, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $29)
+               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $31)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $30, $29 where $30::bytea is not null)
+             select $1, $2, $2, $32, $31 where $32::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -197,7 +202,8 @@ export async function replaceApplicationRow(
              jwks_uri = $20, default_scopes = $21, loopback_any_port = $22, held_to_method = $23,
              backchannel_logout_uri = $24, backchannel_logout_session_required = $25,
              frontchannel_logout_uri = $26, frontchannel_logout_session_required = $27,
-             rotate_refresh_tokens = $28, updated_at = $29, status = $30
+             rotate_refresh_tokens = $28, require_signed_request_object = $29,
+             request_object_signing_alg = $30, updated_at = $31, status = $32
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -488,7 +494,7 @@ export const authorizationDetailsTypes = (tx: Transaction, tenantId: string, mos
     values: [tenantId, most],
   })
 
-/** The values of $1 to $28, with the defaults. */
+/** The values of $1 to $30, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -519,6 +525,8 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.frontchannelLogoutUri ?? null,
     a.frontchannelLogoutSessionRequired ?? false,
     a.rotateRefreshTokens ?? true,
+    a.requireSignedRequestObject ?? false,
+    a.requestObjectSigningAlg ?? null,
   ]
 }
 
@@ -527,6 +535,7 @@ const COLUMNS =
   redirect_uris post_logout_redirect_uris backchannel_logout_uri backchannel_logout_session_required
   frontchannel_logout_uri frontchannel_logout_session_required allowed_origins grant_types response_types scopes default_scopes jwks
   jwks_uri dpop_bound_access_tokens rotate_refresh_tokens require_pushed_authorization_requests id_token_signed_response_alg logo_uri
+  require_signed_request_object request_object_signing_alg
   require_pkce loopback_any_port authorization_details_types metadata_url created_at updated_at`)
 
 const FOREIGN_KEY_VIOLATION = '23503'

@@ -45,7 +45,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'not-acceptable headers-too-large request-timeout uri-too-long server-error server_error ' +
     'service-unavailable not-implemented gateway-timeout version-not-supported',
   conformance:
-    'request_not_supported request_uri_not_supported registration_not_supported unsupported_response_type',
+    'invalid_request_object request_not_supported request_uri_not_supported registration_not_supported unsupported_response_type',
   'flows/vault': 'bad-gateway',
   'flows/identity': 'gone unmet_authentication_requirements',
   'flows/oauth':
@@ -58,7 +58,6 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
 /** Codes that clients may know from their protocols. No answer of this release has them. */
 const NEVER = new Set([
   'interaction_required',
-  'invalid_request_object',
   'unknown_user_id',
   'invalid_user_code',
   'missing_user_code',

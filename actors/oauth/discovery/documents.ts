@@ -105,6 +105,8 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     // Clients register with all listed scopes, so scopes that need a right are not listed.
     scopes_supported: [...SELF_REGISTERED_SCOPES, ...(credentials ? CREDENTIAL_SCOPES : [])],
     ui_locales_supported: facts.locales,
+    request_object_signing_alg_values_supported: PROOF_ALGORITHMS,
+    // At the authorization endpoint. Request objects are pushed.
     request_parameter_supported: false,
     // The default is true (OpenID Connect Discovery section 3).
     request_uri_parameter_supported: false,

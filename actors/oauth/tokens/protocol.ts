@@ -250,7 +250,11 @@ export type OAuthError =
   | 'server_error'
   | 'temporarily_unavailable'
 
-export type IdentifyClient = TokenRequest & { readonly quota: ClientQuota }
+export type IdentifyClient = TokenRequest & {
+  readonly quota: ClientQuota
+  /** Whether the form may have a request object. Default: it is not read. */
+  readonly takesRequestObject?: boolean | undefined
+}
 export type ClientIdentified = {
   readonly tag: 'identified'
   /** An application, or an agent with its own id. */
@@ -262,7 +266,12 @@ export type ClientIdentified = {
   readonly jkt: string | null
   /** The metadata document that identifies the client. Absent for a registered one. */
   readonly documentSha256?: string | undefined
+  /** The verified request object of the form, or its fault. Absent without one. */
+  readonly requestObject?: RequestObject | undefined
 } & Metered
+export type RequestObject =
+  | { readonly alg: ProofAlgorithm; readonly parameters: FormFields }
+  | { readonly fault: string }
 
 export type IntrospectRequest = TokenRequest
 export type Introspected = { readonly tag: 'introspected'; readonly answer: Introspection }

@@ -52,6 +52,11 @@ const members = {
   contacts: member('array'),
   sector_identifier_uri: member('string'),
   subject_type: member('string', 'pairwise.'),
+  require_signed_request_object: member('boolean'),
+  request_object_signing_alg: member(
+    'string',
+    'ES256 or EdDSA. Default: any algorithm of its keys.',
+  ),
   id_token_signed_response_alg: member('string', 'ES256 (default), EdDSA or RS256.'),
   dpop_bound_access_tokens: member('boolean'),
   rotate_refresh_tokens: member('boolean', 'Default: true.'),

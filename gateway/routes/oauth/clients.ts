@@ -4,6 +4,7 @@ import {
   type ApplicationDraft,
   type ApplicationInvalid,
   applications,
+  REQUEST_OBJECT_ALGORITHMS,
 } from '../../../actors/oauth/clients/registered/protocol.js'
 import { SIGNING_ALGORITHMS } from '../../../actors/oauth/signing-keys/protocol.js'
 import { scopeChallenge } from '../../request/authenticate.js'
@@ -26,6 +27,7 @@ const authMethod = z.enum([
 ])
 const jwks = z.object({ keys: z.array(z.record(z.string(), z.unknown())) })
 const algorithm = z.enum(SIGNING_ALGORITHMS)
+const objectAlgorithm = z.enum(REQUEST_OBJECT_ALGORITHMS)
 
 const ApplicationRecord = z
   .object({
@@ -55,6 +57,8 @@ const ApplicationRecord = z
     rotate_refresh_tokens: z.boolean(),
     require_pushed_authorization_requests: z.boolean(),
     id_token_signed_response_alg: algorithm,
+    require_signed_request_object: z.boolean(),
+    request_object_signing_alg: objectAlgorithm.optional(),
     logo_uri: z.string().optional(),
     require_pkce: z.boolean(),
     loopback_any_port: z.boolean(),
@@ -111,13 +115,23 @@ const CreateApplication = z
     jwks: jwks.optional(),
     jwks_uri: uri.optional().meta({ description: 'Instead of jwks.' }),
     dpop_bound_access_tokens: z.boolean().optional(),
-    rotate_refresh_tokens: z.boolean().optional().meta({
-      description:
-        'Default true. `false` only for a confidential application with `dpop_bound_access_tokens`: a refresh returns ' +
-        'the same refresh token.',
-    }),
+    rotate_refresh_tokens: z
+      .boolean()
+      .optional()
+      .meta({
+        description:
+          'Default true. `false` only for a confidential application with `dpop_bound_access_tokens`: a refresh returns ' +
+          'the same refresh token.',
+      }),
     require_pushed_authorization_requests: z.boolean().optional(),
     id_token_signed_response_alg: algorithm.optional(),
+    require_signed_request_object: z.boolean().optional().meta({
+      description:
+        'Takes only authorization requests that are pushed as signed request objects (RFC 9101).',
+    }),
+    request_object_signing_alg: objectAlgorithm.optional().meta({
+      description: 'Default: any algorithm of its keys.',
+    }),
     logo_uri: uri.optional(),
     require_pkce: z.boolean().optional(),
     loopback_any_port: z.boolean().optional().meta({

@@ -20,7 +20,13 @@ import { AuthorizationParameters } from './authorize.js'
 import { ClientFields, countedByClient, oauthRefused, proofRefused, tokenRequest } from './oauth.js'
 
 const PushForm = z
-  .object({ ...AuthorizationParameters.shape, ...ClientFields })
+  .object({
+    ...AuthorizationParameters.partial().shape,
+    ...ClientFields,
+    request: z.string().max(16_384).optional().meta({
+      description: 'A signed request object (RFC 9101). The other parameters then stand in it.',
+    }),
+  })
   .omit({ request_uri: true })
   .meta({ id: 'PushedAuthorizationRequest' })
 
@@ -68,6 +74,7 @@ const bad = (code: PushRefused['error']) => oauthError<PushRefused>(400, code, d
 const pushRefused = choice<PushRefused, PushRefused['error']>(({ error }) => error, {
   invalid_request: bad('invalid_request'),
   invalid_request_uri: bad('invalid_request_uri'),
+  invalid_request_object: bad('invalid_request_object'),
   invalid_client: bad('invalid_client'),
   invalid_redirect_uri: bad('invalid_redirect_uri'),
   pkce_required: bad('pkce_required'),

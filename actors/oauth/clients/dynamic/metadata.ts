@@ -5,7 +5,11 @@
  */
 import type { ApplicationRow } from '../../../../storage/oauth/applications.js'
 import type { HandedOn } from '../../../../storage/oauth/client-registration.js'
-import type { ApplicationDraft, ClientJwks } from '../registered/protocol.js'
+import {
+  type ApplicationDraft,
+  type ClientJwks,
+  REQUEST_OBJECT_ALGORITHMS,
+} from '../registered/protocol.js'
 import { SIGNING_ALGORITHMS } from '../../signing-keys/protocol.js'
 import { RESPONSE_TYPES } from '../../tokens/authorization/protocol.js'
 import { httpsUrl, PAGE } from '../../../domain/entities/https-url.js'
@@ -32,8 +36,6 @@ const NOT_HERE = [
   'id_token_encrypted_response_alg',
   'userinfo_signed_response_alg',
   'userinfo_encrypted_response_alg',
-  'require_signed_request_object',
-  'request_object_signing_alg',
   'request_object_encryption_alg',
   'introspection_signed_response_alg',
   'introspection_encrypted_response_alg',
@@ -142,6 +144,13 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
       from,
       'require_pushed_authorization_requests',
     ),
+    requireSignedRequestObject: optional(flag, from, 'require_signed_request_object'),
+    requestObjectSigningAlg:
+      oneOf(
+        from('request_object_signing_alg'),
+        'request_object_signing_alg',
+        REQUEST_OBJECT_ALGORITHMS,
+      ) ?? undefined,
     idTokenSignedResponseAlg:
       oneOf(
         from('id_token_signed_response_alg'),
@@ -190,6 +199,10 @@ export function metadataOf(
     rotate_refresh_tokens: row.rotateRefreshTokens,
     require_pushed_authorization_requests: row.requirePushedAuthorizationRequests,
     id_token_signed_response_alg: row.idTokenSignedResponseAlg,
+    require_signed_request_object: row.requireSignedRequestObject,
+    ...(row.requestObjectSigningAlg === null
+      ? {}
+      : { request_object_signing_alg: row.requestObjectSigningAlg }),
     subject_type: 'pairwise',
     audience: row.audience,
     tenant: tenantSlug,

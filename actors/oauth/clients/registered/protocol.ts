@@ -84,6 +84,10 @@ export type Application = {
   readonly rotateRefreshTokens: boolean
   readonly requirePushedAuthorizationRequests: boolean
   readonly idTokenSignedResponseAlg: SigningAlgorithm
+  /** Authorization requests are pushed as signed request objects (RFC 9101). */
+  readonly requireSignedRequestObject: boolean
+  /** Null: any algorithm of its keys. */
+  readonly requestObjectSigningAlg: RequestObjectAlgorithm | null
   readonly logoUri: string | null
   /** Requires PKCE of a confidential client too (RFC 7636). */
   readonly requirePkce: boolean
@@ -114,6 +118,10 @@ export type ApplicationFound = { readonly tag: 'found'; readonly application: Ap
 export type ApplicationUnknown = { readonly tag: 'unknown' }
 
 /** A new or changed application. Absent members get the defaults of docs/reference/oauth.md. */
+/** Algorithms of request objects. */
+export const REQUEST_OBJECT_ALGORITHMS = ['ES256', 'EdDSA'] as const
+type RequestObjectAlgorithm = (typeof REQUEST_OBJECT_ALGORITHMS)[number]
+
 export type ApplicationDraft = {
   readonly name: string
   readonly redirectUris: readonly string[]
@@ -136,6 +144,8 @@ export type ApplicationDraft = {
   readonly rotateRefreshTokens?: boolean | undefined
   readonly requirePushedAuthorizationRequests?: boolean | undefined
   readonly idTokenSignedResponseAlg?: SigningAlgorithm | undefined
+  readonly requireSignedRequestObject?: boolean | undefined
+  readonly requestObjectSigningAlg?: RequestObjectAlgorithm | undefined
   readonly logoUri?: string | undefined
   readonly requirePkce?: boolean | undefined
   readonly loopbackAnyPort?: boolean | undefined

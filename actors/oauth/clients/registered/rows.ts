@@ -28,6 +28,8 @@ export function optionalMembers(draft: ApplicationDraft) {
     rotateRefreshTokens: draft.rotateRefreshTokens,
     requirePushedAuthorizationRequests: draft.requirePushedAuthorizationRequests,
     idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
+    requireSignedRequestObject: draft.requireSignedRequestObject,
+    requestObjectSigningAlg: draft.requestObjectSigningAlg,
     logoUri: draft.logoUri,
     requirePkce: draft.requirePkce,
     loopbackAnyPort: draft.loopbackAnyPort,

@@ -82,6 +82,7 @@ export async function draftFault(
     defaultScopeFault(draft) ??
     audienceFault(draft.audience) ??
     rotationFault(draft, kind) ??
+    requestObjectFault(draft) ??
     (await jwksFault(draft, kind)) ??
     logoFault(draft.logoUri)
   )
@@ -175,6 +176,13 @@ function rotationFault(
     return undefined
   const detail = 'Only a confidential client with `dpop_bound_access_tokens` keeps refresh tokens.'
   return bad('/rotate_refresh_tokens', detail)
+}
+
+function requestObjectFault(draft: ApplicationDraft): ApplicationInvalid | undefined {
+  const { requireSignedRequestObject = false, jwks, jwksUri } = draft
+  return requireSignedRequestObject && jwks === undefined && jwksUri === undefined
+    ? bad('/require_signed_request_object', 'Signed requests need `jwks` or `jwks_uri`.')
+    : undefined
 }
 
 async function jwksFault(

@@ -225,7 +225,7 @@ export type Pushed = {
 }
 export type PushRefused = {
   readonly tag: 'push_refused'
-  readonly error: RefusedError | ReturnedError
+  readonly error: RefusedError | ReturnedError | 'invalid_request_object'
   readonly description: string
 }
 

@@ -56,7 +56,10 @@ export async function pushAuthorizationRequest(
   const form = readForm(message.form)
   if ('repeated' in form)
     return refuse('invalid_request', 'a parameter is repeated', 'parameter_repeated')
-  const identified = await needs.tokens.identifyClient({ ...message, quota: 'token' }, context)
+  const identified = await needs.tokens.identifyClient(
+    { ...message, quota: 'token', takesRequestObject: true },
+    context,
+  )
   if (identified.tag !== 'identified') return identified
   return metered(await pushFor(needs, message, form, identified, context), identified.windows)
 }
@@ -64,7 +67,7 @@ export async function pushAuthorizationRequest(
 async function pushFor(
   { database, tenants, keys, clock, random, issuer, oidc, levelMax, clientOf }: PushNeeds,
   message: TokenRequest,
-  form: OAuthForm,
+  outer: OAuthForm,
   identified: ClientIdentified,
   context: MessageContext,
 ): Promise<Pushed | PushRefused | OAuthRefused> {
@@ -75,7 +78,9 @@ async function pushFor(
       'only applications can send authorization requests',
       'grant_not_allowed',
     )
-  if (form.get('request_uri') !== null)
+  const form = requestFormOf(outer, identified, client)
+  if ('tag' in form) return form
+  if (outer.get('request_uri') !== null)
     return refuse(
       'invalid_request',
       'a pushed request must not contain request_uri',
@@ -131,4 +136,27 @@ async function pushFor(
     }),
   )
   return { tag: 'pushed', requestUri, expiresInSecs: oidc.par_ttl_secs }
+}
+
+/** The parameters of the request, from its request object if it has one (RFC 9126 section 3). */
+function requestFormOf(
+  outer: OAuthForm,
+  { requestObject }: ClientIdentified,
+  { requireSignedRequestObject, requestObjectSigningAlg: required }: AuthorizingClientRow,
+): OAuthForm | PushRefused {
+  const refused = (error: PushRefused['error'], description: string) =>
+    ({ tag: 'push_refused', error, description }) as const
+  if (requestObject === undefined)
+    return requireSignedRequestObject
+      ? refused('invalid_request', 'the application sends signed request objects only')
+      : outer
+  if ('fault' in requestObject)
+    return refused('invalid_request_object', `request: ${requestObject.fault}`)
+  const alg = requestObject.alg === 'ES256' ? 'ES256' : 'EdDSA'
+  if (required !== null && alg !== required)
+    return refused('invalid_request_object', `request: alg must be ${required}`)
+  const form = readForm(requestObject.parameters)
+  return 'repeated' in form
+    ? refused('invalid_request_object', 'request: a parameter is repeated')
+    : form
 }

@@ -2,8 +2,15 @@
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { countedClient, provenKey } from '../clients/client-of.js'
 import { metered } from '../clients/client-quotas.js'
-import { publicClientId } from '../clients/clients.js'
-import { type ClientQuota, INTROSPECTION_SCOPE, type TokenRequest } from '../protocol.js'
+import { isSignedByApplication } from '../clients/client-keys.js'
+import { type Client, publicClientId } from '../clients/clients.js'
+import { readRequestObject } from '../clients/request-object.js'
+import {
+  type IdentifyClient,
+  INTROSPECTION_SCOPE,
+  type RequestObject,
+  type TokenRequest,
+} from '../protocol.js'
 import { formOf, refuse, refuseScope } from '../refusals.js'
 import type { TokenTools } from '../tools.js'
 import { type Inspector, inspectorOf, introspect } from './introspection.js'
@@ -14,7 +21,7 @@ const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 export async function identifyClient(
   tools: TokenTools,
-  request: TokenRequest & { readonly quota: ClientQuota },
+  request: IdentifyClient,
   context: MessageContext,
 ) {
   const form = formOf(request.form)
@@ -27,8 +34,27 @@ export async function identifyClient(
   const { kind, confidential, row } = client
   const documentSha256 = client.kind === 'application' ? client.documentSha256 : undefined
   const { jkt } = proof
+  const object = request.takesRequestObject === true ? form.get('request') : null
+  const requestObject = object === null ? undefined : await verifiedObject(tools, client, object)
   const tag = 'identified' as const
-  return metered({ tag, kind, clientId: row.id, confidential, jkt, documentSha256 }, windows)
+  const known = { kind, clientId: row.id, confidential, jkt, documentSha256 }
+  return metered({ tag, ...known, requestObject }, windows)
+}
+
+async function verifiedObject(
+  { issuer, clock, documents }: TokenTools,
+  client: Client,
+  object: string,
+): Promise<RequestObject> {
+  const expected = { clientId: publicClientId(client), issuer, nowSecs: clock.nowSecs() }
+  const read = readRequestObject(object, expected)
+  if ('fault' in read) return read
+  const { jws, parameters } = read
+  const isSigned =
+    client.kind === 'application' && (await isSignedByApplication(documents, client.row, jws))
+  return isSigned
+    ? { alg: jws.header.alg, parameters }
+    : { fault: 'no key of the client made its signature' }
 }
 
 export async function introspectToken(

@@ -186,7 +186,11 @@ const REFUSED: readonly [string, Json, string][] = [
   ['a flag that is a string', { dpop_bound_access_tokens: 'yes' }, 'invalid_client_metadata'],
   ['default_max_age', { default_max_age: 60 }, 'invalid_client_metadata'],
   ['default_acr_values', { default_acr_values: ['aal2'] }, 'invalid_client_metadata'],
-  ['signed requests only', { require_signed_request_object: true }, 'invalid_client_metadata'],
+  [
+    'signed requests without keys',
+    { require_signed_request_object: true },
+    'invalid_client_metadata',
+  ],
   [
     'encrypted introspection',
     { introspection_encrypted_response_alg: 'ECDH-ES' },

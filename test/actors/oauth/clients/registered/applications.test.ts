@@ -92,6 +92,8 @@ test.serial('absent members get the documented defaults', async (t) => {
     rotateRefreshTokens: true,
     requirePushedAuthorizationRequests: false,
     idTokenSignedResponseAlg: 'ES256',
+    requireSignedRequestObject: false,
+    requestObjectSigningAlg: null,
     logoUri: null,
     requirePkce: false,
     loopbackAnyPort: false,
