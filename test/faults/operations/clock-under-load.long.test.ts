@@ -18,6 +18,7 @@ import { IS_LONG } from '../../support/runs.js'
 const STEP_SECS = 300
 /** Forward, back to the real time, back, and forward to the real time. */
 const STEPS = [STEP_SECS, 0, -STEP_SECS, 0]
+const STEPS_FORWARD = STEPS.filter((secs, index) => secs > (STEPS[index - 1] ?? 0)).length
 const HOLD_MS = IS_LONG ? 60_000 : 2_000
 const WORKERS = 2
 const PACE_MS = 20
@@ -81,9 +82,11 @@ async function stepsUnderLoad(t: ExecutionContext, faketime: string, stepped: St
     t.deepEqual(body, { active: false }, `a revoked token, stepped to ${secs} s`)
     t.not((await prove()).status, 200, `a used proof, stepped to ${secs} s`)
   }
-  const { answered, failures, created } = await load.stop()
+  const { answered, failures, refusals, created } = await load.stop()
   if (failures.length > 0) for (const line of warningsOf(fleet.processes)) t.log(line)
-  t.deepEqual(failures, [])
+  // PostgreSQL judges its time limits by its wall clock, and can cancel what is under way at a step forward.
+  t.is(failures.length, refusals, failures.join('\n'))
+  t.true(refusals <= (isDatabase ? STEPS_FORWARD * WORKERS : 0), failures.join('\n'))
   t.log(`${answered} answered, ${created.length} created`)
   const rows = await postgres.ask<{ id: string }>(
     `select id from applications where tenant_id = '${space.tenantId}'`,
