@@ -1960,6 +1960,21 @@ alter table idempotency_keys enable row level security;
 alter table idempotency_keys force row level security;
 create policy tenant on idempotency_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table identity_assertion_links (
+  tenant_id uuid not null,
+  trusted_issuer_id uuid not null,
+  subject text not null,
+  tenant_user_id uuid not null,
+  created_at timestamp with time zone not null,
+  constraint identity_assertion_links_pkey PRIMARY KEY (tenant_id, trusted_issuer_id, subject),
+  constraint identity_assertion_links_tenant_id_tenant_user_id_fkey FOREIGN KEY (tenant_id, tenant_user_id) REFERENCES tenant_users(tenant_id, id) ON DELETE CASCADE,
+  constraint identity_assertion_links_tenant_id_trusted_issuer_id_fkey FOREIGN KEY (tenant_id, trusted_issuer_id) REFERENCES trusted_issuers(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX identity_assertion_links_of_user ON public.identity_assertion_links USING btree (tenant_id, tenant_user_id);
+alter table identity_assertion_links enable row level security;
+alter table identity_assertion_links force row level security;
+create policy tenant on identity_assertion_links using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table issued_credentials (
   tenant_id uuid not null,
   id uuid not null,
@@ -3226,12 +3241,16 @@ create table trusted_issuers (
   require_jti boolean not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  subject_mapping text,
+  email_domains text[] default '{}'::text[] not null,
+  trust_aud_sub boolean default false not null,
   constraint trusted_issuers_pkey PRIMARY KEY (tenant_id, id),
   constraint trusted_issuers_id_key UNIQUE (id),
   constraint trusted_issuers_clock_skew_secs_check CHECK ((clock_skew_secs >= 0)),
   constraint trusted_issuers_max_token_age_secs_check CHECK ((max_token_age_secs > 0)),
   constraint trusted_issuers_purposes_check CHECK ((cardinality(purposes) = 1)),
   constraint trusted_issuers_status_check CHECK ((status = ANY (ARRAY['active'::text, 'disabled'::text]))),
+  constraint trusted_issuers_subject_mapping_check CHECK ((subject_mapping = ANY (ARRAY['link'::text, 'email'::text, 'jit'::text]))),
   constraint trusted_issuers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE INDEX trusted_issuers_listed ON public.trusted_issuers USING btree (tenant_id, created_at DESC, id DESC);

@@ -4,7 +4,15 @@ import type { DelegationId, OrganizationId, SessionId, TenantId } from './ids.js
 export type SubjectType = 'human' | 'agent' | 'service'
 
 /** One hop of an act chain (RFC 8693 section 4.1). */
-export type ActingParty = { readonly sub: string; readonly subjectType: SubjectType }
+export type ActingParty = {
+  readonly sub: string
+  readonly subjectType: SubjectType
+  /** The issuer that knows the actor, if it is another one (RFC 8693 section 4.1). */
+  readonly issuer?: string | undefined
+}
+
+/** Longest chain of actors in one token. See docs/reference/oauth.md. */
+export const ACT_DEPTH_MAX = 5
 
 export type Principal = {
   /** The `sub` claim: agent id, client id, or the user's pairwise subject. */
@@ -47,6 +55,7 @@ export function isDirect(principal: Principal): boolean {
 /** The `act` claim. Each hop nests the one before it. */
 type ActClaim = {
   readonly sub: string
+  readonly iss?: string | undefined
   readonly subject_type: SubjectType
   readonly act?: ActClaim
 }
@@ -54,7 +63,9 @@ type ActClaim = {
 /** The `act` claim of a chain, the most recent actor outermost (RFC 8693 section 4.1). Empty without actors. */
 export function actClaim(actors: readonly ActingParty[]): { readonly act?: ActClaim } {
   return actors.reduceRight<{ readonly act?: ActClaim }>(
-    (before, { sub, subjectType }) => ({ act: { sub, subject_type: subjectType, ...before } }),
+    (before, { sub, subjectType, issuer }) => ({
+      act: { sub, ...(issuer && { iss: issuer }), subject_type: subjectType, ...before },
+    }),
     {},
   )
 }

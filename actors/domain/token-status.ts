@@ -25,8 +25,9 @@ export function tokenStatusQuery(
   // The credential endpoint, for which such a token is, checks the person itself: a tenant may offer a credential to a
   // user before the first sign-in.
   const isPreAuthorized = subjectType === 'human' && sessionId === null && principal.acr === null
-  const agentIds = [{ sub: subject, subjectType }, ...principal.actors]
-    .filter((party) => party.subjectType === 'agent')
+  const agentIds = [{ sub: subject, subjectType, issuer: undefined }, ...principal.actors]
+    // Agents of other issuers have no row.
+    .filter((party) => party.subjectType === 'agent' && party.issuer === undefined)
     .map(({ sub }) => sub)
   return {
     tenantId,

@@ -1,6 +1,7 @@
 /** The faults that `node dist/test/seeded-faults.js` seeds, and the tests that catch them. */
 import { existsSync, readFileSync } from 'node:fs'
 import { join } from 'node:path'
+import { ASSERTIONS } from './seeded/assertions.js'
 import { LIMITS } from './seeded/limits.js'
 import { LOGOUT } from './seeded/logout.js'
 import { MONEY } from './seeded/money.js'
@@ -14,6 +15,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...MONEY,
   ...LIMITS,
   ...LOGOUT,
+  ...ASSERTIONS,
 ]
 
 /** What keeps a row from being seeded: a source or test that was renamed, or a text that is not there once. */

@@ -1,4 +1,7 @@
-/** An issuer whose tokens stand for workloads of a tenant (docs/guides/oauth/workload-identity.md). */
+/**
+ * An issuer whose tokens a tenant accepts: for its workloads (docs/guides/oauth/workload-identity.md), or for its people
+ * (docs/guides/oauth/identity-assertions.md).
+ */
 import { z } from 'zod'
 import { type Draft, entity, type Row } from './entity.js'
 import { ChosenName } from './names.js'
@@ -6,6 +9,8 @@ import { ChosenName } from './names.js'
 /** Signature algorithms of tokens of other issuers. */
 export const ISSUER_ALGORITHMS = ['ES256', 'RS256', 'PS256', 'EdDSA'] as const
 const LIST_MAX = 20
+export const PURPOSES = ['workload', 'identity_assertion'] as const
+export type Purpose = (typeof PURPOSES)[number]
 
 const url = z.string().min(1).max(2_048)
 
@@ -13,7 +18,7 @@ export const trustedIssuer = entity({
   name: 'trusted_issuer',
   table: 'trusted_issuers',
   schema: 'TrustedIssuer',
-  omitted: ['jwks_uri', 'jwks', 'spiffe'],
+  omitted: ['jwks_uri', 'jwks', 'spiffe', 'subject_mapping'],
   members: {
     name: ChosenName,
     issuer: z
@@ -27,9 +32,13 @@ export const trustedIssuer = entity({
         example: 'https://token.actions.githubusercontent.com',
       }),
     purposes: z
-      .array(z.enum(['workload']))
+      .array(z.enum(PURPOSES))
       .length(1)
-      .meta({ description: 'For whom its tokens speak. One purpose, which cannot change.' }),
+      .meta({
+        description:
+          'For whom its tokens speak: `workload` for applications, by rules, `identity_assertion` for people (ID-JAG). ' +
+          'One purpose, which cannot change.',
+      }),
     kind: z
       .enum(['oidc', 'kubernetes', 'github_actions', 'gitlab', 'spiffe', 'static_jwks'])
       .meta({
@@ -91,7 +100,34 @@ export const trustedIssuer = entity({
       .default(30),
     require_jti: z
       .boolean()
-      .meta({ description: 'Each token has a `jti`, and is accepted once. Not for `spiffe`.' })
+      .meta({
+        description:
+          'Each token has a `jti`, and is accepted once. Not for `spiffe`. An identity assertion always has one: `false` ' +
+          'lets its client send it again with the same key.',
+      })
+      .default(false),
+    subject_mapping: z
+      .enum(['link', 'email', 'jit'])
+      .nullable()
+      .meta({
+        description:
+          'For `identity_assertion`, required: how a person is found for whom the issuer speaks the first time. `link`: ' +
+          'among those who signed in through an identity provider of the tenant with this issuer. `email`: also by a ' +
+          'verified address in `email_domains`. `jit`: also makes a user for such an address.',
+      })
+      .default(null),
+    email_domains: z
+      .array(z.string().min(1).max(253))
+      .max(LIST_MAX)
+      .meta({
+        description:
+          'Domains of addresses that the issuer may state. The tenant has verified each of them, or it is a reserved ' +
+          'name in a sandbox.',
+      })
+      .default([]),
+    trust_aud_sub: z
+      .boolean()
+      .meta({ description: 'The claim `aud_sub` of its assertions is the `sub` of a user here.' })
       .default(false),
   },
 })

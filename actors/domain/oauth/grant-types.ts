@@ -30,7 +30,7 @@ const GRANTS = {
   [DEVICE_CODE]: { name: 'the device grant', registrable: true, documented: true, publicClients: true },
   // OpenID Connect CIBA section 7.1: the client must authenticate.
   [CIBA]: { name: 'CIBA', registrable: true, documented: false, publicClients: false },
-  [JWT_BEARER]: { name: 'jwt-bearer', registrable: false, documented: true, publicClients: false },
+  [JWT_BEARER]: { name: 'jwt-bearer', registrable: true, documented: true, publicClients: false },
   [PRE_AUTHORIZED_CODE]: { name: 'pre-authorized codes', registrable: false, documented: false, publicClients: true },
 } as const satisfies Readonly<Record<string, Clients>>
 

@@ -92,6 +92,8 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
           authorization_details_types_supported: [CREDENTIAL_DETAILS_TYPE],
         }
       : {}),
+    // draft-ietf-oauth-identity-assertion-authz-grant-04, metadata of the resource authorization server.
+    authorization_grant_profiles_supported: ['urn:ietf:params:oauth:grant-profile:id-jag'],
     token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
     token_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
     // A public client cannot introspect.

@@ -9,6 +9,8 @@ export type IssuedFor = GrantType | 'agent_login' | 'delegation' | 'organization
 
 export interface TokenMetrics {
   issued(grant: IssuedFor, subjectType: SubjectType): void
+  /** `repeated`: the same client sent an accepted assertion again. */
+  identityAssertion(outcome: 'accepted' | 'repeated' | 'refused'): void
   /** A refresh token of a dead family was refused from memory. */
   deadFamilyRemembered(): void
 }
@@ -24,7 +26,14 @@ export function tokenMetrics(registry: Registry): TokenMetrics {
     'Refresh tokens of dead families that were refused from memory.',
     [],
   )
+  const assertions = counter(
+    registry,
+    'svc_identity_assertions_total',
+    'Identity assertions (ID-JAG) of trusted issuers.',
+    ['outcome'],
+  )
   return {
+    identityAssertion: (outcome) => assertions.inc({ outcome }),
     issued: (grant, subject_type) => issued.inc({ grant, subject_type }),
     deadFamilyRemembered: () => remembered.inc(),
   }

@@ -8,16 +8,19 @@ import {
 } from '../../domain/entities/trusted-issuer.js'
 import { atMostEvery } from '../../../runtime/kernel/fairness/at-most-every.js'
 import { isUuid } from '../../domain/ids.js'
+import { tenants } from '../../identity/users/tenants/protocol.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import { entityHandlers } from '../../platform/entity-handlers.js'
+import { inTenant } from '../../platform/in-tenant.js'
 import { admitAssertion, evaluateTrustedIssuerToken } from './admit.js'
+import { admitIdentityAssertion } from './admit-person.js'
 import { issuerKeys } from './issuer-keys.js'
 import {
   createTrustedIssuerRule,
   deleteTrustedIssuerRule,
   listTrustedIssuerRules,
 } from './issuer-rules.js'
-import { changeFault, draftFault } from './issuer-draft.js'
+import { changeFault, domainsFault, draftFault } from './issuer-draft.js'
 import type { TrustedIssuersNeeds, TrustedIssuerTools } from './needs.js'
 import { type IssuerRefused, trustedIssuers, type TrustedIssuersProtocol } from './protocol.js'
 
@@ -27,7 +30,7 @@ const RECORD_MS = 60_000
 
 export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIssuersNeeds>({
   address: trustedIssuers,
-  asks: {},
+  asks: { tenants },
   mailbox: { capacity: 4096, inflightMax: 512 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
@@ -37,18 +40,25 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
       entity: trustedIssuer,
       table: trustedIssuerTable,
       most: ISSUERS_MAX,
-      faultOf: (draft) => draftFault(draft, needs.urlFaultOf),
-      foreignFault: (change, { principal }, { signal }, id) =>
-        id === null || !isUuid(id)
-          ? Promise.resolve(null)
-          : needs.database.tenant(
-              principal.tenantId,
-              (tx) => changeFault(tx, principal, id, change),
-              { signal },
-            ),
+      faultOf: (draft) => draftFault(draft, needs),
+      foreignFault: async (change, { principal }, context, id) => {
+        const { tenantId } = principal
+        const fault =
+          id === null || !isUuid(id)
+            ? null
+            : await inTenant(needs.database, tenantId, context, (tx) =>
+                changeFault(tx, principal, id, change),
+              )
+        return fault ?? domainsFault(needs, change.emailDomains ?? [], tenantId, context)
+      },
       isConflict: (error) => isIssuerTaken(error),
       auditOf: ({ issuer, name }) => ({ issuer, name }),
-      powersOf: ({ purposes, kind, status }) => ({ purposes, kind, status }),
+      powersOf: ({ purposes, kind, status, subjectMapping, emailDomains }) => ({
+        purposes,
+        kind,
+        status,
+        ...(subjectMapping && { subject_mapping: subjectMapping, email_domains: emailDomains }),
+      }),
       changed: (_id, tenantId) => known.invalidate([tenantId]),
     })
     const others = boundHandlers<
@@ -61,6 +71,7 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
         deleteTrustedIssuerRule,
         evaluateTrustedIssuerToken,
         admitAssertion,
+        admitIdentityAssertion,
       },
       {
         ...needs,

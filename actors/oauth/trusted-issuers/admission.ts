@@ -1,4 +1,4 @@
-/** Finds out for which application a token of a trusted issuer stands. */
+/** Finds out whether a trusted issuer made a token, and for which application it stands. */
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import {
@@ -7,19 +7,24 @@ import {
   findRuleTarget,
 } from '../../../storage/oauth/trusted-issuers.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import type { Rule, TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
+import type { Purpose, Rule, TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
 import type { TtlCache } from '../../platform/batching/ttl-cache.js'
-import { type IssuerJws, isSignedByIssuer, readIssuerJws } from '../../platform/jose/issuer-jws.js'
+import {
+  type IssuerJws,
+  isIdJagType,
+  isSignedByIssuer,
+  readIssuerJws,
+} from '../../platform/jose/issuer-jws.js'
 import type { IssuerKeys, KeySet } from './issuer-keys.js'
 import type { StepFailed } from './protocol.js'
-import { claimsFault, failed, issuerNames, matchRules } from './validation.js'
+import { assertionFault, claimsFault, failed, issuerNames, matchRules } from './validation.js'
 
 const CANDIDATES_MAX = 5
 
 export type AdmissionNeeds = {
   readonly database: Database
   readonly clock: Clock
-  readonly coordination: Pick<Coordination, 'once'>
+  readonly coordination: Pick<Coordination, 'once' | 'get' | 'put'>
   /** The active issuers of a tenant, so that a token of an unknown issuer costs no statement. */
   readonly known: TtlCache<readonly TrustedIssuer[]>
   /** True ten times a second for each tenant, so that tokens of unknown issuers cost no more statements. */
@@ -28,10 +33,10 @@ export type AdmissionNeeds = {
   readonly ownIssuer: string
 }
 
-export type Judged = {
-  readonly issuer: TrustedIssuer
+/** A token that its issuer made, for this service and this time. */
+export type Proven = { readonly issuer: TrustedIssuer; readonly jws: IssuerJws }
+export type Judged = Proven & {
   readonly rule: Rule
-  readonly jws: IssuerJws
   /** Scopes of the rule that the target has. */
   readonly scopes: readonly string[]
 }
@@ -43,21 +48,36 @@ export type Refused = {
 }
 export type Judgement = Judged | Refused
 
-/** Every step but the single use of `jti`. */
+/** The steps that do not depend on what the token grants. */
+export async function prove(
+  needs: AdmissionNeeds,
+  tenantId: string,
+  assertion: string,
+  purpose: Purpose,
+): Promise<Proven | Refused> {
+  const jws = readIssuerJws(assertion)
+  if ('step' in jws) return { failed: [jws] }
+  const misused = typeFault(jws, purpose)
+  if (misused !== null) return { failed: [misused] }
+  const issuer = await issuerOf(needs, tenantId, jws, purpose)
+  if ('step' in issuer) return { failed: [issuer] }
+  const unsigned = await signatureFault(needs, jws, issuer)
+  if (unsigned !== null) return { failed: [unsigned] }
+  const now = { nowSecs: needs.clock.nowSecs(), ownIssuer: needs.ownIssuer }
+  const faultOf = purpose === 'workload' ? claimsFault : assertionFault
+  const fault = faultOf(jws, issuer, now)
+  return fault === null ? { issuer, jws } : { failed: [fault], issuer }
+}
+
+/** Every step for a token of a workload but the single use of `jti`. */
 export async function judge(
   needs: AdmissionNeeds,
   tenantId: string,
   assertion: string,
 ): Promise<Judgement> {
-  const jws = readIssuerJws(assertion)
-  if ('step' in jws) return { failed: [jws] }
-  const issuer = await issuerOf(needs, tenantId, jws)
-  if ('step' in issuer) return { failed: [issuer] }
-  const unsigned = await signatureFault(needs, jws, issuer)
-  if (unsigned !== null) return { failed: [unsigned] }
-  const now = { nowSecs: needs.clock.nowSecs(), ownIssuer: needs.ownIssuer }
-  const fault = claimsFault(jws, issuer, now)
-  if (fault !== null) return { failed: [fault], issuer }
+  const proven = await prove(needs, tenantId, assertion, 'workload')
+  if ('failed' in proven) return proven
+  const { issuer, jws } = proven
   // Only tokens that the issuer signed come here.
   return needs.database.tenant(tenantId, async (tx) => {
     const rule = matchRules(await rulesOfIssuer(tx, tenantId, issuer.id), jws.claims)
@@ -73,13 +93,26 @@ export async function judge(
 /** Uses up the `jti` of a token. False if it was used before. */
 export function useOnce(
   { coordination, clock }: AdmissionNeeds,
-  { issuer, jws }: Judged,
+  proven: Proven,
 ): Promise<boolean> | true {
-  if (!issuer.requireJti || issuer.kind === 'spiffe') return true
+  if (!proven.issuer.requireJti || proven.issuer.kind === 'spiffe') return true
+  return coordination.once(...singleUse(proven, clock))
+}
+
+/** The key of the `jti` of a token, and for how many seconds the token would be accepted. */
+export function singleUse({ issuer, jws }: Proven, clock: Clock): [key: string, ttlSecs: number] {
   const { jti, exp, iat } = jws.claims
   const untilSecs = Math.min(Number(exp), Number(iat) + issuer.maxTokenAgeSecs)
   const ttlSecs = untilSecs - clock.nowSecs() + issuer.clockSkewSecs + 1
-  return coordination.once(`issuer-jti:${issuer.id} ${String(jti)}`, Math.ceil(ttlSecs))
+  return [`issuer-jti:${issuer.id} ${String(jti)}`, Math.ceil(ttlSecs)]
+}
+
+/** A token for people is none for workloads, even where one issuer has both purposes. */
+function typeFault({ typ }: IssuerJws, purpose: Purpose): StepFailed | null {
+  if (isIdJagType(typ) === (purpose === 'identity_assertion')) return null
+  return purpose === 'workload'
+    ? failed('purpose', 'an identity assertion speaks for a person')
+    : failed('parse', 'typ must be oauth-id-jag+jwt')
 }
 
 /** A token names its issuer. Only the signature shows whether that is true. */
@@ -87,14 +120,15 @@ async function issuerOf(
   { known, database, ...needs }: AdmissionNeeds,
   tenantId: string,
   jws: IssuerJws,
+  purpose: Purpose,
 ): Promise<TrustedIssuer | StepFailed> {
-  const names = issuerNames(jws.claims)
+  const names = issuerNames(jws.claims, purpose)
   const find = async () => {
     const rows = await known.get(tenantId, [tenantId], () =>
       database.tenant(tenantId, (tx) => activeIssuers(tx, tenantId)),
     )
-    const named = names.map((name) => rows.find((one) => one.issuer === name))
-    return named.find((one) => one !== undefined)
+    const named = names.flatMap((name) => rows.filter((one) => one.issuer === name))
+    return named.find(({ purposes }) => purposes[0] === purpose) ?? named[0]
   }
   let issuer = await find()
   if (issuer === undefined && needs.mayLookAgain(tenantId)) {
@@ -103,6 +137,11 @@ async function issuerOf(
     issuer = await find()
   }
   if (issuer === undefined) return failed('issuer', 'the issuer is not trusted, or is disabled')
+  if (issuer.purposes[0] !== purpose)
+    return failed(
+      'purpose',
+      `the issuer is trusted for ${issuer.purposes.join()}, not for ${purpose}`,
+    )
   return issuer.allowedAlgs.includes(jws.alg)
     ? issuer
     : failed('algorithm', `the issuer may not use ${jws.alg}`)

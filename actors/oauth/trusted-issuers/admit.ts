@@ -1,10 +1,10 @@
 /** Admits a token of a trusted issuer, or says what would happen to it. */
-import { appendAudit } from '../../../storage/operations/audit.js'
-import { withoutCaller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { trustedIssuerTable } from '../../../storage/oauth/trusted-issuers.js'
-import { judge, type Refused, useOnce } from './admission.js'
-import type { TrustedIssuerHandler, TrustedIssuerTools } from './needs.js'
+import { judge, useOnce } from './admission.js'
+import { evaluateAssertion } from './admit-person.js'
+import type { TrustedIssuerHandler } from './needs.js'
+import { recordRefusal } from './refusals.js'
 import { failed } from './validation.js'
 
 export const admitAssertion: TrustedIssuerHandler<'admitAssertion'> = async (
@@ -33,29 +33,10 @@ export const admitAssertion: TrustedIssuerHandler<'admitAssertion'> = async (
   }
 }
 
-/** Tells the tenant of tokens that its issuers made. Other tokens anyone can make, so they are only logged. */
-async function recordRefusal(
-  { database, clock, random, mayRecord }: TrustedIssuerTools,
-  { issuer, rule, failed: [first] }: Refused,
-  requestId: string | undefined,
-): Promise<void> {
-  if (issuer === undefined || !mayRecord(`${issuer.id} ${first!.step}`)) return
-  const { tenantId, id } = issuer
-  const event = withoutCaller({
-    id: random.uuid(),
-    tenantId,
-    type: 'auth.assertion.refused',
-    occurredAt: clock.now(),
-    resource: { type: 'trusted_issuer', id },
-    data: { ...first, issuer: issuer.issuer, ...(rule && { rule_id: rule.id }) },
-  })
-  const refused = { ...event, outcome: 'denied' as const, requestId: requestId ?? null }
-  await database.tenant(tenantId, async (tx) => appendAudit(tx, [refused]))
-}
-
 export const evaluateTrustedIssuerToken: TrustedIssuerHandler<
   'evaluateTrustedIssuerToken'
-> = async (tools, { caller, id, token }, { signal }) => {
+> = async (tools, { caller, id, token }, context) => {
+  const { signal } = context
   const { tenantId } = caller.principal
   const named = isUuid(id)
     ? await tools.database.tenant(tenantId, (tx) => trustedIssuerTable.find(tx, tenantId, id), {
@@ -63,13 +44,16 @@ export const evaluateTrustedIssuerToken: TrustedIssuerHandler<
       })
     : undefined
   if (named === undefined) return { tag: 'unknown' }
-  const judged = await judge(tools, tenantId, token)
+  const judged =
+    named.purposes[0] === 'workload'
+      ? await judge(tools, tenantId, token)
+      : await evaluateAssertion(tools, tenantId, token, context)
   if ('failed' in judged)
     return { tag: 'evaluated', ruleId: judged.rule?.id ?? null, failed: judged.failed }
   const isOther = judged.issuer.id !== id
   return {
     tag: 'evaluated',
-    ruleId: isOther ? null : judged.rule.id,
+    ruleId: isOther || !('rule' in judged) ? null : judged.rule.id,
     failed: isOther ? [failed('issuer', `the token is of ${judged.issuer.issuer}`)] : [],
   }
 }

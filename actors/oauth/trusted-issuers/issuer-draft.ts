@@ -1,4 +1,5 @@
 /** What the schema of a trusted issuer cannot see. */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { MemberInvalid } from '../../domain/entities/messages.js'
 import {
   rulesOfIssuer,
@@ -7,6 +8,7 @@ import {
 } from '../../../storage/oauth/trusted-issuers.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Change } from '../../domain/entities/entity.js'
+import { mailDomain } from '../../domain/email.js'
 import { httpsUrl } from '../../domain/entities/https-url.js'
 import type {
   TrustedIssuerDraft,
@@ -15,7 +17,10 @@ import type {
 import type { Principal } from '../../domain/principal.js'
 import { powersBeyond } from '../../domain/scopes.js'
 import type { IssuerRefused } from './protocol.js'
+import { ownershipFault } from '../../platform/oauth/audience-ownership.js'
+import type { AudienceRefused } from '../resources/api-resources/protocol.js'
 import { keySetFault } from './issuer-keys.js'
+import type { TrustedIssuersNeeds } from './needs.js'
 
 /** SPIFFE-ID section 2.1. */
 const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/
@@ -25,9 +30,11 @@ const PRIVATE = /"(?:d|k|p|q|dp|dq|qi)":/
 /** The first fault of a draft. Null if the draft is valid. */
 export function draftFault(
   draft: TrustedIssuerDraft,
-  urlFaultOf: (url: string) => string | null,
+  { urlFaultOf, ownIssuer }: Pick<TrustedIssuersNeeds, 'urlFaultOf' | 'ownIssuer'>,
 ): MemberInvalid | null {
   const { kind, issuer, jwksUri, jwks, spiffe } = draft
+  const misfit = purposeFault(draft, ownIssuer)
+  if (misfit !== null) return misfit
   if ((kind === 'spiffe') !== (spiffe !== null))
     return invalid('/spiffe', 'spiffe is for the kind spiffe, and required there.')
   if (spiffe !== null && (jwks !== null || jwksUri !== null))
@@ -40,6 +47,43 @@ export function draftFault(
   if (jwks !== null && jwksUri !== null) return invalid('/jwks', 'Send jwks or jwks_uri, not both.')
   if (jwks !== null) return keysFault(jwks)
   return jwksUri === null ? null : addressFault('/jwks_uri', jwksUri, urlFaultOf)
+}
+
+/** An issuer for people has no rules: its members say for whom it speaks. */
+function purposeFault(draft: TrustedIssuerDraft, ownIssuer: string): MemberInvalid | null {
+  const { purposes, kind, issuer, audiences, subjectMapping, emailDomains, trustAudSub } = draft
+  if (purposes[0] === 'workload')
+    return subjectMapping === null && emailDomains.length === 0 && !trustAudSub
+      ? null
+      : invalid('/subject_mapping', 'These members are for the purpose identity_assertion.')
+  if (kind !== 'oidc' && kind !== 'static_jwks')
+    return invalid('/kind', 'An issuer for people is of the kind oidc or static_jwks.')
+  if (issuer === ownIssuer) return invalid('/issuer', 'This service is the issuer itself.')
+  if (audiences.length > 0)
+    return invalid('/audiences', 'The audience of an identity assertion is this service alone.')
+  if (subjectMapping === null)
+    return invalid('/subject_mapping', 'subject_mapping is link, email or jit.')
+  if ((subjectMapping === 'link') !== (emailDomains.length === 0))
+    return invalid('/email_domains', 'email_domains are for email and jit, and required there.')
+  const index = emailDomains.findIndex((domain) => mailDomain(domain) !== domain)
+  return index < 0
+    ? null
+    : invalid(`/email_domains/${index}`, 'It must be a domain in lower case (A-labels).')
+}
+
+/** The tenant must own the domains whose addresses an issuer may state. */
+export async function domainsFault(
+  needs: Parameters<typeof ownershipFault>[0],
+  domains: readonly string[],
+  tenantId: string,
+  context: MessageContext,
+): Promise<AudienceRefused | null> {
+  for (const domain of domains) {
+    if (mailDomain(domain) !== domain) continue
+    const fault = await ownershipFault(needs, `https://${domain}`, tenantId, context)
+    if (fault !== null) return fault
+  }
+  return null
 }
 
 /** Members on which the rules of an issuer rest. */

@@ -43,6 +43,8 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
       ? await trustedIssuerTable.lock(tx, tenantId, issuerId)
       : undefined
     if (issuer === undefined) return UNKNOWN
+    if (issuer.purposes[0] !== 'workload')
+      return { tag: 'invalid', pointer: '', detail: 'An issuer for people has no rules.' }
     const fault = conditionFault(draft.conditions)
     if (fault !== null)
       return { tag: 'invalid', pointer: `/conditions/${fault.index}`, detail: `${fault.detail}.` }

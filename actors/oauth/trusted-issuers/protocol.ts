@@ -8,6 +8,8 @@ import type {
   RowUnknown,
 } from '../../domain/entities/messages.js'
 import type { Rule, RuleDraft, TrustedIssuerMembers } from '../../domain/entities/trusted-issuer.js'
+import type { ActingParty } from '../../domain/principal.js'
+import type { AudienceRefused } from '../resources/api-resources/protocol.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 
 export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, IssuerRefused> & {
@@ -25,6 +27,8 @@ export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, Issuer
     OneRow & { readonly ruleId: string },
     { readonly tag: 'removed' } | RowUnknown
   >
+  /** Finds the user for whom an identity assertion speaks. Links the subject the first time, and uses up the `jti`. */
+  admitIdentityAssertion: Ask<AdmitIdentityAssertion, PersonAdmitted | NotAdmitted>
   /** What would happen to a token. Issues nothing, and does not use up its `jti`. */
   evaluateTrustedIssuerToken: Ask<OneRow & { readonly token: string }, Evaluated | RowUnknown>
   /** Finds the application for which a token of a trusted issuer stands. Uses up its `jti`. */
@@ -35,7 +39,7 @@ export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, Issuer
 export type RuleForbidden = { readonly tag: 'forbidden'; readonly scopes: readonly string[] }
 
 /** `conflict`: the tenant trusts the issuer for this purpose already. */
-export type IssuerRefused = MemberInvalid | RuleForbidden | { readonly tag: 'conflict' }
+export type IssuerRefused = MemberInvalid | RuleForbidden | AudienceRefused
 
 export type RulesListed = {
   readonly tag: 'listed'
@@ -80,7 +84,7 @@ export type StepFailed = { readonly step: Step; readonly detail: string }
 
 export type Evaluated = {
   readonly tag: 'evaluated'
-  /** Null if no rule matches. */
+  /** Null if no rule matches, and for an identity assertion. */
   readonly ruleId: string | null
   /** Empty: the token is accepted. */
   readonly failed: readonly StepFailed[]
@@ -102,6 +106,35 @@ export type Admitted = {
   readonly maxLifetimeSecs: number | null
   /** When the assertion expires. */
   readonly expiresAtSecs: number
+}
+export type AdmitIdentityAssertion = {
+  readonly tenantId: string
+  readonly assertion: string
+  /** The authenticated client, as issuers know it. */
+  readonly clientId: string
+  /** Key thumbprint of the DPoP proof. Null without one. */
+  readonly jkt: string | null
+  /** Network address of the request. */
+  readonly address: string
+}
+/** What an identity assertion grants. */
+export type Asserted = {
+  readonly scopes: readonly string[]
+  /** Empty if the assertion names none. */
+  readonly resources: readonly string[]
+  readonly level: number
+  readonly amr: readonly string[]
+  readonly authTimeSecs: number | null
+  /** Actors that its issuer knows. */
+  readonly actors: readonly ActingParty[]
+}
+export type PersonAdmitted = Asserted & {
+  readonly tag: 'person_admitted'
+  /** The `sub` of the user in the tenant. */
+  readonly subject: string
+  readonly issuer: string
+  /** The client sent the assertion before. */
+  readonly repeated: boolean
 }
 export type NotAdmitted = { readonly tag: 'not_admitted'; readonly step: Step }
 

@@ -1,5 +1,10 @@
 /** The steps of validation of a token of a trusted issuer, in their order (docs/guides/oauth/workload-identity.md). */
-import type { RuleCondition, Rule, TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
+import type {
+  Purpose,
+  RuleCondition,
+  Rule,
+  TrustedIssuer,
+} from '../../domain/entities/trusted-issuer.js'
 import { isTime } from '../../platform/jose/external-jws.js'
 import type { IssuerJws } from '../../platform/jose/issuer-jws.js'
 import { claimAt, type Claims, unmet } from './conditions.js'
@@ -12,8 +17,9 @@ const SHOWN_CHARACTERS_MAX = 100
 export const failed = (step: Step, detail: string): StepFailed => ({ step, detail })
 
 /** The names under which the issuer of a token can be registered. The signature decides whether it made the token. */
-export function issuerNames({ iss, sub }: Claims): readonly string[] {
-  const domain = typeof sub === 'string' ? /^spiffe:\/\/[^/]+/.exec(sub)?.[0] : undefined
+export function issuerNames({ iss, sub }: Claims, purpose: Purpose): readonly string[] {
+  const isWorkload = purpose === 'workload' && typeof sub === 'string'
+  const domain = isWorkload ? /^spiffe:\/\/[^/]+/.exec(sub)?.[0] : undefined
   return [iss, domain].filter((name): name is string => typeof name === 'string' && name !== '')
 }
 
@@ -42,6 +48,34 @@ export function claimsFault(
   return typeof jti === 'string' && jti !== '' && jti.length <= ID_CHARACTERS_MAX
     ? null
     : failed('jti', `jti must be a text of 1 to ${ID_CHARACTERS_MAX} characters`)
+}
+
+const ASSERTION_AGE_SECS_MAX = 600
+const ASSERTION_SKEW_SECS_MAX = 60
+const ASSERTION_LIFETIME_SECS_MAX = 3_600
+
+/** The first fault of the times, the audience and the members of an ID-JAG. Null if they are right. */
+export function assertionFault(
+  jws: IssuerJws,
+  issuer: TrustedIssuer,
+  now: { readonly nowSecs: number; readonly ownIssuer: string },
+): StepFailed | null {
+  const { iss, aud, exp, iat } = jws.claims
+  // Who asks for its own assertions would get around the policies of both tenants.
+  if (iss === now.ownIssuer) return failed('issuer', 'this service is the issuer itself')
+  const strict = {
+    ...issuer,
+    audiences: [now.ownIssuer],
+    maxTokenAgeSecs: Math.min(issuer.maxTokenAgeSecs, ASSERTION_AGE_SECS_MAX),
+    clockSkewSecs: Math.min(issuer.clockSkewSecs, ASSERTION_SKEW_SECS_MAX),
+    requireJti: true,
+  }
+  const fault = claimsFault(jws, strict, now)
+  if (fault !== null) return fault
+  if ([aud].flat().length !== 1) return failed('aud', 'aud must be one value')
+  return Number(exp) - Number(iat) > ASSERTION_LIFETIME_SECS_MAX
+    ? failed('exp', `the token lasts longer than ${ASSERTION_LIFETIME_SECS_MAX} seconds`)
+    : null
 }
 
 function audienceFault(

@@ -18,6 +18,7 @@ export type IssuerAlgorithm = (typeof ISSUER_ALGORITHMS)[number]
 export type IssuerJws = {
   readonly alg: IssuerAlgorithm
   readonly kid: string | undefined
+  readonly typ: unknown
   readonly claims: Readonly<Record<string, unknown>>
   readonly compact: string
 }
@@ -32,24 +33,37 @@ export function readIssuerJws(
     return { step: 'size', detail: `the token has more than ${JWS_CHARACTERS_MAX} characters` }
   const read = readCompactJwt(compact)
   if (typeof read === 'string') return { step: 'parse', detail: read }
-  const { alg, kid, claims } = read
+  const { alg, ...parts } = read
   return isAlgorithm(alg)
-    ? { alg, kid, claims, compact }
+    ? { alg, ...parts, compact }
     : { step: 'algorithm', detail: `alg must be one of ${ISSUER_ALGORITHMS.join(', ')}` }
 }
 
 /** The parts of a compact JWT, or why it is ambiguous. */
 export function readCompactJwt(
   compact: string,
-): (Pick<IssuerJws, 'kid' | 'claims'> & { readonly alg: unknown; readonly typ: unknown }) | string {
+): (Pick<IssuerJws, 'kid' | 'typ' | 'claims'> & { readonly alg: unknown }) | string {
   const [, head, payload] = COMPACT.exec(compact) ?? []
   const header = head && parseJwsObject(head)
   const claims = payload && parseJwsObject(payload)
   if (!header || !claims) return 'it is not a well-formed signed JWT'
-  const { alg, typ, kid } = header
+  const { alg, kid, typ } = header
   if ('crit' in header) return 'crit is not supported'
   if (kid !== undefined && typeof kid !== 'string') return 'kid must be a text'
-  return { alg, typ, kid, claims }
+  return { alg, kid, typ, claims }
+}
+
+/** The media type of an ID-JAG, with or without its prefix (RFC 7515 section 4.1.9). */
+const ID_JAG_TYPE = /^(?:application\/)?oauth-id-jag\+jwt$/i
+
+/** True for the type of an identity assertion authorization grant (ID-JAG). */
+export const isIdJagType = (typ: unknown): boolean =>
+  typeof typ === 'string' && ID_JAG_TYPE.test(typ)
+
+/** True for a token that speaks for a person. Its type says it, and its issuer must be trusted for that. */
+export function isIdentityAssertion(compact: string): boolean {
+  const read = compact.length <= JWS_CHARACTERS_MAX ? readCompactJwt(compact) : ''
+  return typeof read !== 'string' && isIdJagType(read.typ)
 }
 
 /** True if the key made the signature with the algorithm of the header. jose refuses RSA keys of less than 2048 bits. */

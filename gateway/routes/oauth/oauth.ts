@@ -58,6 +58,10 @@ const TokenForm = z
     tx_code: z.string().max(64).optional().meta({
       description: 'The transaction code of a credential offer (OpenID4VCI section 6.1).',
     }),
+    assertion: z.string().max(32_768).optional().meta({
+      description:
+        'jwt-bearer: a token of a trusted issuer, for a workload or a person (RFC 7523).',
+    }),
     subject_token: z.string().max(16_384).optional(),
     subject_token_type: z.string().max(255).optional(),
     actor_token: z.string().max(16_384).optional(),

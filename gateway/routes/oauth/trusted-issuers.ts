@@ -96,25 +96,38 @@ export const trustedIssuerRoutes: readonly Route[] = [
     },
     texts: {
       create: {
-        summary: 'Trust an issuer of tokens of workloads',
+        summary: 'Trust an issuer of tokens',
         description:
-          'Its tokens are accepted at /oauth/token as the tenant’s rules say: as `client_assertion`, as `assertion` of ' +
-          'the jwt-bearer grant (RFC 7523), and as `subject_token` of a token exchange (RFC 8693). Without a rule none is.',
+          'For workloads: its tokens are accepted at /oauth/token as the tenant’s rules say: as `client_assertion`, as ' +
+          '`assertion` of the jwt-bearer grant (RFC 7523), and as `subject_token` of a token exchange (RFC 8693). Without ' +
+          'a rule none is. For people: its identity assertions (ID-JAG) are accepted as `assertion` of the jwt-bearer grant.',
       },
       update: {
         description: 'Absent members stay unchanged. In force within a second everywhere.',
       },
       remove: { description: 'Its rules are deleted too. Its tokens are refused from then on.' },
     },
-    capabilities: ['oauth.workload_identity'],
+    capabilities: ['oauth.workload_identity', 'oauth.identity_assertion'],
     readers,
     managers,
     refusals: {
       invalid,
       forbidden,
       conflict: problem(409, 'conflict', {
-        detail: 'The tenant trusts this issuer for this purpose already.',
+        detail:
+          'The tenant trusts this issuer for this purpose already, or a domain is an address of this service.',
       }),
+      domain_not_verified: problem(
+        422,
+        'unprocessable-content',
+        ({ host }: { readonly host: string }) => ({
+          error: 'domain_not_verified',
+          detail: `${host} is not a verified domain of this tenant: add and verify the domain first.`,
+          errors: [
+            { pointer: '#/email_domains', detail: 'must be verified domains of the tenant' },
+          ],
+        }),
+      ),
     },
   }),
   route(trustedIssuers, 'listTrustedIssuerRules', {

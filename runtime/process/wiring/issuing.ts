@@ -42,6 +42,7 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
     tenancy,
     remoteDocuments,
     documentation,
+    isOwnAddress,
   } = shared
   return [
     wireActor(healthActor, ({ ref, onStop }) => {
@@ -64,8 +65,10 @@ export function issuingWirings(shared: SharedNeeds): readonly ActorWiring[] {
       return { coordination, clock, log: resources.log, policies: policiesWith(auth) }
     }),
     tokensWiring(shared),
-    wireActor(trustedIssuersActor, () => ({
+    wireActor(trustedIssuersActor, ({ ref }) => ({
       ...common,
+      tenants: ref(tenants),
+      isOwnAddress,
       coordination,
       ownIssuer: issuer,
       documents: remoteDocuments,

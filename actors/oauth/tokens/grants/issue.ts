@@ -25,6 +25,7 @@ import { guardedTools, type TokenTools } from '../tools.js'
 import { grantCode } from './authorization-code.js'
 import { grantClientCredentials } from './client-credentials.js'
 import { grantBackchannel } from './device-and-ciba.js'
+import { grantIdentityAssertion } from './identity-assertion.js'
 import { grantPreAuthorized } from './pre-authorized-code.js'
 import {
   admittedClient,
@@ -38,8 +39,6 @@ import {
 } from './workload.js'
 import { grantRefresh } from './refresh-token.js'
 import { type ExchangeProof, grantExchange } from './token-exchange.js'
-
-const assertionMissing = refuse('invalid_request', 'assertion is missing', 'parameter_missing')
 
 type Outcome = Issued | SecretIssued | OAuthRefused | ProofRefused
 type Run<Known extends Client | null> = (
@@ -71,8 +70,8 @@ const GRANTS: Readonly<Record<GrantType, Grant>> = {
   refresh_token: { client: 'required', workload: 'within its rule', details: 'granted', run: grantRefresh },
   // The actor token alone can identify the agent.
   [TOKEN_EXCHANGE]: { client: 'or actor_token', workload: 'within its rule', details: 'refused', run: grantExchange },
-  // With an assertion a workload asks for itself.
-  [JWT_BEARER]: { client: 'required', workload: 'within its rule', details: 'refused', run: () => Promise.resolve(assertionMissing) },
+  // With an assertion a workload asks for itself. An identity assertion speaks for a person.
+  [JWT_BEARER]: { client: 'required', workload: 'within its rule', details: 'refused', run: grantIdentityAssertion },
   [DEVICE_CODE]: { client: 'required', workload: 'within its rule', details: 'granted', run: (tools, ...of) => grantBackchannel(tools, DEVICE_CODE, ...of) },
   [CIBA]: { client: 'required', workload: 'within its rule', details: 'granted', run: (tools, ...of) => grantBackchannel(tools, CIBA, ...of) },
   // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.

@@ -2,8 +2,8 @@
  * The authorization rules of token exchange (RFC 8693 sections 2, 4.1 and 4.4). All functions are
  * pure: the caller verifies signatures and reads rows. See docs/reference/oauth.md.
  */
-import type { ActingParty, Principal } from '../../../domain/principal.js'
-import { ACT_DEPTH_MAX, type ReadToken } from '../issue/access-token.js'
+import { ACT_DEPTH_MAX, type ActingParty, type Principal } from '../../../domain/principal.js'
+import type { ReadToken } from '../issue/access-token.js'
 import type { OAuthForm } from '../form.js'
 import type { OAuthRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
@@ -69,7 +69,7 @@ function judgeDelegatedToken(
   { subject, exchanger, actor }: ExchangeRequest,
   actors: readonly ActingParty[],
 ): ExchangeVerdict {
-  if (exchanger.kind !== 'agent')
+  if (exchanger.kind !== 'agent' || actors[0]?.issuer !== undefined)
     return refuse(
       'consent_required',
       'only the acting agent may exchange this token',

@@ -7,6 +7,7 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import { isUuid } from '../../../domain/ids.js'
+import { isIdentityAssertion } from '../../../platform/jose/issuer-jws.js'
 import { STEPS } from '../../trusted-issuers/protocol.js'
 import { tenantOfRequest } from '../clients/metadata/tenant-of-request.js'
 import type { AdmittedClient } from '../clients/clients.js'
@@ -34,7 +35,10 @@ type Presented = {
 
 /** The assertion of a workload in a token request. Null for other requests. */
 export function workloadAssertion(grantType: GrantType, form: OAuthForm): string | null {
-  if (grantType === JWT_BEARER) return form.get('assertion')
+  if (grantType === JWT_BEARER) {
+    const assertion = form.get('assertion')
+    return assertion === null || isIdentityAssertion(assertion) ? null : assertion
+  }
   const isJwt = JWT_TYPES.has(form.get('subject_token_type') ?? '')
   return grantType === TOKEN_EXCHANGE && isJwt ? form.get('subject_token') : null
 }
@@ -184,12 +188,13 @@ export function assertionRefused(
   error: keyof typeof REFUSALS,
   { refused, tenantId }: NotAdmittedClient,
   clientId: string | null,
+  speaker: 'workload' | 'identity' = 'workload',
 ): OAuthRefused {
   const [description, reason] = REFUSALS[error]
   return {
     ...refuse(error, description, reason),
     requester: {
-      ...refusedClient({ clientId }, { reason: `workload_${refused}`, tenantId }),
+      ...refusedClient({ clientId }, { reason: `${speaker}_${refused}`, tenantId }),
       isAnyones: UNPROVEN.has(refused),
     },
   }

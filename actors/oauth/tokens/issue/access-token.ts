@@ -2,6 +2,7 @@
 import { quoted } from '../../../../runtime/kernel/text/json-text.js'
 import type { AuthorizationDetails } from '../../../../storage/oauth/authorization-codes.js'
 import {
+  ACT_DEPTH_MAX,
   type ActingParty,
   actClaim,
   type Principal,
@@ -41,6 +42,8 @@ export type AccessGrant = {
   readonly delegationId?: string | null | undefined
   /** The agent that may act next (RFC 8693 section 4.4). */
   readonly mayAct?: string | null | undefined
+  /** The trusted issuer that authenticated the user, for an identity assertion. */
+  readonly idp?: string | undefined
 }
 
 /** The values that differ between the tokens of one grant. */
@@ -78,6 +81,7 @@ export function grantClaims(grant: AccessGrant, issuer: string): string {
     authorization_details: grant.authorizationDetails ?? undefined,
     act: actClaim(grant.actors ?? []).act,
     delegation_id: grant.delegationId ?? undefined,
+    idp: grant.idp,
     may_act: mayAct == null ? undefined : { sub: mayAct },
   })
 }
@@ -111,8 +115,6 @@ export type ReadToken = {
 }
 
 const SUBJECT_TYPES = new Set<unknown>(['human', 'agent', 'service'])
-/** Longest chain of actors in one token. See docs/reference/oauth.md. */
-export const ACT_DEPTH_MAX = 5
 
 /** Reads the claims of a token after its signature was verified. Null if they are not ours. */
 export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToken | null {
@@ -167,9 +169,10 @@ function readActors(act: unknown): readonly ActingParty[] | null {
   let hop = act
   while (hop !== undefined) {
     if (typeof hop !== 'object' || hop === null || actors.length === ACT_DEPTH_MAX) return null
-    const { sub, subject_type, act: next } = hop as Record<string, unknown>
+    const { sub, iss, subject_type, act: next } = hop as Record<string, unknown>
     if (!isText(sub) || !SUBJECT_TYPES.has(subject_type)) return null
-    actors.push({ sub, subjectType: subject_type as SubjectType })
+    const issuer = textOrNull(iss) ?? undefined
+    actors.push({ sub, subjectType: subject_type as SubjectType, ...(issuer && { issuer }) })
     hop = next
   }
   return actors

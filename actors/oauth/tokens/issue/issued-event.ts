@@ -61,7 +61,8 @@ function issued(
 ): Pick<NewEvent, 'tenantId' | 'type' | 'data' | 'audit'> {
   const { subjectType, clientId, subject, delegationId = null, actors = [] } = grant
   const id = subjectType === 'human' ? subject : clientId
-  const acting = actors[0]
+  // An agent that another issuer knows could have the id of one here.
+  const acting = actors[0]?.issuer === undefined ? actors[0] : undefined
   const actor =
     acting === undefined
       ? { type: ACTOR_TYPES[subjectType], id }
@@ -84,11 +85,14 @@ function issued(
       },
     ),
     audit:
-      acting === undefined
+      actors.length === 0
         ? undefined
         : {
             subject: { sub: subject, subject_type: subjectType },
-            actors: actors.map((one) => ({ sub: one.sub, subject_type: one.subjectType })),
+            actors: actors.map(({ sub, subjectType, issuer }) => ({
+              sub: issuer === undefined ? sub : `${issuer} ${sub}`,
+              subject_type: subjectType,
+            })),
           },
   }
 }
