@@ -2,6 +2,7 @@
 import { accountOperatorRoutes } from './routes/identity/accounts.js'
 import { accountRoutes } from './routes/identity/account.js'
 import { agentRoutes } from './routes/agents/agents.js'
+import { identityAssertionPolicyRoutes } from './routes/oauth/identity-assertion-policies.js'
 import { trustedIssuerRoutes } from './routes/oauth/trusted-issuers.js'
 import { accessPolicyRoutes } from './routes/oauth/access-policies.js'
 import { apiKeyRoutes } from './routes/oauth/api-keys.js'
@@ -81,6 +82,7 @@ export const routes: readonly Route[] = [
   ...apiKeyRoutes,
   ...accessPolicyRoutes,
   ...trustedIssuerRoutes,
+  ...identityAssertionPolicyRoutes,
   ...organizationRoutes,
   ...organizationRecordRoutes,
   ...organizationMemberRoutes,

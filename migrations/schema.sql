@@ -1975,6 +1975,27 @@ alter table identity_assertion_links enable row level security;
 alter table identity_assertion_links force row level security;
 create policy tenant on identity_assertion_links using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table identity_assertion_policies (
+  tenant_id uuid not null,
+  id uuid not null,
+  client_id uuid not null,
+  audience text not null,
+  target_client_id text not null,
+  resources text[] not null,
+  scopes text[] not null,
+  acr text,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint identity_assertion_policies_pkey PRIMARY KEY (tenant_id, id),
+  constraint identity_assertion_policies_id_key UNIQUE (id),
+  constraint identity_assertion_policies_tenant_id_client_id_fkey FOREIGN KEY (tenant_id, client_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX identity_assertion_policies_listed ON public.identity_assertion_policies USING btree (tenant_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX identity_assertion_policies_one ON public.identity_assertion_policies USING btree (tenant_id, client_id, audience);
+alter table identity_assertion_policies enable row level security;
+alter table identity_assertion_policies force row level security;
+create policy tenant on identity_assertion_policies using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table issued_credentials (
   tenant_id uuid not null,
   id uuid not null,

@@ -186,6 +186,15 @@ export const OAUTH_ERRORS = {
       ],
     },
   },
+  insufficient_user_authentication: {
+    meaning: 'The user must sign in at a higher level (RFC 9470).',
+    reasons: {
+      level_too_low: [
+        'The sign-in of the user has a lower level than the policy demands.',
+        'Send the user to the authorization endpoint with the acr_values that error_description names.',
+      ],
+    },
+  },
   invalid_dpop_proof: {
     meaning: 'The DPoP proof is missing or invalid (RFC 9449).',
     reasons: {

@@ -8,6 +8,7 @@ import { agentDocumentsActor } from '../../actors/agents/agents/documents/actor.
 import { observedClientsActor } from '../../actors/oauth/clients/observed/actor.js'
 import { registriesWorker } from '../../actors/agents/agents/registries/worker.js'
 import { agentsActor } from '../../actors/agents/agents/actor.js'
+import { identityAssertionPoliciesActor } from '../../actors/oauth/resources/identity-assertion-policies/actor.js'
 import { accessPoliciesActor } from '../../actors/oauth/resources/access-policies/actor.js'
 import { billingActor } from '../../actors/identity/users/plans/actor.js'
 import { apiKeysActor } from '../../actors/oauth/resources/api-keys/actor.js'
@@ -120,6 +121,7 @@ export const placements = [
   placement(applicationsActor, inline,                                                      C   ),
   placement(apiResourcesActor, inline,                                                      C   ),
   placement(accessPoliciesActor, inline,                                                    C   ),
+  placement(identityAssertionPoliciesActor, inline,                                         C   ),
   placement(trustedIssuersActor, inline,                                                 A, C, J),
   placement(billingActor,      inline,                                                      C   ),
   placement(apiKeysActor,      inline,                                                      C   ),

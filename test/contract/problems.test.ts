@@ -49,7 +49,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
   'flows/vault': 'bad-gateway',
   'flows/identity': 'gone unmet_authentication_requirements',
   'flows/oauth':
-    'login_required temporarily_unavailable invalid_client_metadata expired_login_hint_token ' +
+    'login_required insufficient_user_authentication temporarily_unavailable invalid_client_metadata expired_login_hint_token ' +
     'invalid_binding_message invalid_authorization_details invalid_credential_request ' +
     'invalid_nonce unknown_credential_configuration unknown_credential_identifier ' +
     'invalid_encryption_parameters credential_request_denied invalid_proof ' +

@@ -2,6 +2,8 @@
 
 /** RFC 8693 section 2.1. */
 export const TOKEN_EXCHANGE = 'urn:ietf:params:oauth:grant-type:token-exchange'
+/** The type of an identity assertion, which an exchange can give (draft-ietf-oauth-identity-assertion-authz-grant). */
+export const ID_JAG = 'urn:ietf:params:oauth:token-type:id-jag'
 /** RFC 8628 section 3.4. */
 export const DEVICE_CODE = 'urn:ietf:params:oauth:grant-type:device_code'
 /** OpenID Connect CIBA section 10.1. */

@@ -17,7 +17,7 @@ import type { Locale } from '../../domain/i18n/locales.js'
 import { PERSON_CLAIMS } from '../../domain/person-claims.js'
 import { SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
-import { GRANT_TYPES, PRE_AUTHORIZED_CODE } from '../../domain/oauth/grant-types.js'
+import { GRANT_TYPES, ID_JAG, PRE_AUTHORIZED_CODE } from '../../domain/oauth/grant-types.js'
 import { CLIENT_AUTH_METHODS, PROOF_ALGORITHMS } from '../tokens/protocol.js'
 
 /** The claims of every ID token, without the user claims. */
@@ -92,8 +92,9 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
           authorization_details_types_supported: [CREDENTIAL_DETAILS_TYPE],
         }
       : {}),
-    // draft-ietf-oauth-identity-assertion-authz-grant-04, metadata of the resource authorization server.
+    // draft-ietf-oauth-identity-assertion-authz-grant-04, metadata of both roles.
     authorization_grant_profiles_supported: ['urn:ietf:params:oauth:grant-profile:id-jag'],
+    identity_chaining_requested_token_types_supported: [ID_JAG],
     token_endpoint_auth_methods_supported: CLIENT_AUTH_METHODS,
     token_endpoint_auth_signing_alg_values_supported: PROOF_ALGORITHMS,
     // A public client cannot introspect.

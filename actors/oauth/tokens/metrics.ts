@@ -9,8 +9,8 @@ export type IssuedFor = GrantType | 'agent_login' | 'delegation' | 'organization
 
 export interface TokenMetrics {
   issued(grant: IssuedFor, subjectType: SubjectType): void
-  /** `repeated`: the same client sent an accepted assertion again. */
-  identityAssertion(outcome: 'accepted' | 'repeated' | 'refused'): void
+  /** `repeated`: the same client sent an accepted assertion again. `issued`: this service is the issuer. */
+  identityAssertion(outcome: 'accepted' | 'repeated' | 'refused' | 'issued'): void
   /** A refresh token of a dead family was refused from memory. */
   deadFamilyRemembered(): void
 }
@@ -29,7 +29,7 @@ export function tokenMetrics(registry: Registry): TokenMetrics {
   const assertions = counter(
     registry,
     'svc_identity_assertions_total',
-    'Identity assertions (ID-JAG) of trusted issuers.',
+    'Identity assertions (ID-JAG), of trusted issuers and issued.',
     ['outcome'],
   )
   return {

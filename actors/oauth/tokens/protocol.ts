@@ -240,6 +240,7 @@ export type OAuthError =
   | 'invalid_target'
   | 'invalid_authorization_details'
   | 'insufficient_scope'
+  | 'insufficient_user_authentication'
   | 'authorization_pending'
   | 'slow_down'
   | 'access_denied'

@@ -92,7 +92,8 @@ const TokenResponse = z
 const SecretResponse = z
   .object({
     access_token: z.string().meta({
-      description: 'The secret of a vault credential, or the access token of its upstream.',
+      description:
+        'The secret of a vault credential, the access token of its upstream, or an identity assertion (ID-JAG).',
     }),
     issued_token_type: z.string(),
     token_type: z.enum(['N_A', 'Bearer']),
@@ -193,6 +194,7 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
   authorization_pending: oauthError(400, 'authorization_pending', describePoll),
   slow_down: oauthError(400, 'slow_down', describePoll),
   access_denied: oauthError(400, 'access_denied', describe),
+  insufficient_user_authentication: oauthError(400, 'insufficient_user_authentication', describe),
   expired_token: oauthError(400, 'expired_token', describe),
   unauthorized_client: oauthError(403, 'unauthorized_client', describe),
   consent_required: oauthError(403, 'consent_required', describe),

@@ -22,12 +22,12 @@ import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 const ISSUERS = '/api/v1/trusted-issuers'
 const RULES = `${ISSUERS}/{id}/rules`
 
-const readers = {
+export const federationReaders = {
   scheme: 'bearer',
   controlPlaneTokens: 'operator',
   scopes: ['federation:read', 'federation:manage'],
 } as const
-const managers = {
+export const federationManagers = {
   scheme: 'bearer',
   controlPlaneTokens: 'operator',
   scopes: ['federation:manage'],
@@ -108,8 +108,8 @@ export const trustedIssuerRoutes: readonly Route[] = [
       remove: { description: 'Its rules are deleted too. Its tokens are refused from then on.' },
     },
     capabilities: ['oauth.workload_identity', 'oauth.identity_assertion'],
-    readers,
-    managers,
+    readers: federationReaders,
+    managers: federationManagers,
     refusals: {
       invalid,
       forbidden,
@@ -136,7 +136,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
     path: RULES,
     operationId: 'listTrustedIssuerRules',
     summary: 'List the rules of a trusted issuer, in the order in which they are tried',
-    security: readers,
+    security: federationReaders,
     params: MemberPath,
     message: (request) => ({ caller: callerOf(request), id: request.params.id }),
     replies: {
@@ -155,7 +155,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
     description:
       'One condition must pin the claim that the issuer never gives again: `sub`, for Kubernetes the uid of the service ' +
       'account, for GitHub Actions `repository_id`, for GitLab `project_id`.',
-    security: managers,
+    security: federationManagers,
     idempotent: true,
     params: MemberPath,
     body: json(CreateRule),
@@ -218,7 +218,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
     path: `${RULES}/{rule_id}`,
     operationId: 'deleteTrustedIssuerRule',
     summary: 'Delete a rule',
-    security: managers,
+    security: federationManagers,
     params: MemberPath.extend({ rule_id: z.string().max(64) }),
     message: (request) => ({
       caller: callerOf(request),
@@ -234,7 +234,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
     operationId: 'evaluateTrustedIssuerToken',
     summary: 'Ask what would happen to a token of the issuer',
     description: 'Issues no token, and does not use up the `jti`. The token is not stored.',
-    security: managers,
+    security: federationManagers,
     params: MemberPath,
     body: json(
       z.object({ token: z.string().min(1).max(32_768) }).meta({ id: 'EvaluateTrustedIssuerToken' }),

@@ -2,6 +2,7 @@
 import { accountActor } from '../../../actors/identity/sign-in/account/actor.js'
 import { agentDocumentsActor } from '../../../actors/agents/agents/documents/actor.js'
 import { observedClientsActor } from '../../../actors/oauth/clients/observed/actor.js'
+import { identityAssertionPoliciesActor } from '../../../actors/oauth/resources/identity-assertion-policies/actor.js'
 import { accessPoliciesActor } from '../../../actors/oauth/resources/access-policies/actor.js'
 import { createAccessPolicies } from '../../../actors/oauth/tokens/issue/access-policies.js'
 import { billingActor } from '../../../actors/identity/users/plans/actor.js'
@@ -114,6 +115,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       issuer,
       isOwnAddress,
     })),
+    wireActor(identityAssertionPoliciesActor, () => ({ ...common, issuer })),
     wireActor(accessPoliciesActor, ({ ref }) => ({
       ...common,
       tokens: ref(tokens),

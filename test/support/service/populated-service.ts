@@ -89,6 +89,12 @@ export async function populateTenant(
     '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
     '/api/v1/api-resources/{id}': await apiResource(api, token),
     ...(await trustedIssuer(make, String(body['application_id']))),
+    '/api/v1/identity-assertion-policies/{id}': await make('/api/v1/identity-assertion-policies', {
+      client_id: String(body['application_id']),
+      audience: 'https://auth.chat.example',
+      target_client_id: 'assistant',
+      scopes: ['chat:read'],
+    }),
     '/api/v1/access-policies/{id}': await make('/api/v1/access-policies', {
       name: 'Office',
       enabled: false,

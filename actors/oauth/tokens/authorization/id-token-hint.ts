@@ -10,6 +10,7 @@ type IdTokenHint = {
   readonly clientId: string
   readonly sessionId: string
   readonly tenantId: string
+  readonly claims: Readonly<Record<string, unknown>>
 }
 
 /** Null if the service did not sign the token, or its key no longer exists. */
@@ -30,7 +31,7 @@ export async function readIdTokenHint(
   const { iss, sub, aud, sid, tenant_id: tenantId } = jwt.claims
   if (iss !== issuer || !isText(sub) || !isText(aud) || !isText(sid) || !isText(tenantId))
     return null
-  return { subject: sub, clientId: aud, sessionId: sid, tenantId }
+  return { subject: sub, clientId: aud, sessionId: sid, tenantId, claims: jwt.claims }
 }
 
 function isText(value: unknown): value is string {

@@ -25,10 +25,12 @@ import { guardedTools, type TokenTools } from '../tools.js'
 import { grantCode } from './authorization-code.js'
 import { grantClientCredentials } from './client-credentials.js'
 import { grantBackchannel } from './device-and-ciba.js'
+import { grantIdJag } from './id-jag.js'
 import { grantIdentityAssertion } from './identity-assertion.js'
 import { grantPreAuthorized } from './pre-authorized-code.js'
 import {
   admittedClient,
+  asksIdJag,
   assertionRefused,
   BEYOND_RULE,
   BeyondRule,
@@ -69,7 +71,7 @@ const GRANTS: Readonly<Record<GrantType, Grant>> = {
   client_credentials: { client: 'required', workload: 'for itself', details: 'refused', run: grantClientCredentials },
   refresh_token: { client: 'required', workload: 'within its rule', details: 'granted', run: grantRefresh },
   // The actor token alone can identify the agent.
-  [TOKEN_EXCHANGE]: { client: 'or actor_token', workload: 'within its rule', details: 'refused', run: grantExchange },
+  [TOKEN_EXCHANGE]: { client: 'or actor_token', workload: 'within its rule', details: 'refused', run: (tools, client, form, ...of) => (asksIdJag(form) ? grantIdJag : grantExchange)(tools, client, form, ...of) },
   // With an assertion a workload asks for itself. An identity assertion speaks for a person.
   [JWT_BEARER]: { client: 'required', workload: 'within its rule', details: 'refused', run: grantIdentityAssertion },
   [DEVICE_CODE]: { client: 'required', workload: 'within its rule', details: 'granted', run: (tools, ...of) => grantBackchannel(tools, DEVICE_CODE, ...of) },

@@ -14,7 +14,12 @@ import type { AdmittedClient } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { readRequestedAudience } from '../issue/audience.js'
 import { scopesBeside } from '../issue/api-resource.js'
-import { type GrantType, JWT_BEARER, TOKEN_EXCHANGE } from '../../../domain/oauth/grant-types.js'
+import {
+  type GrantType,
+  ID_JAG,
+  JWT_BEARER,
+  TOKEN_EXCHANGE,
+} from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { refuse, refusedClient } from '../refusals.js'
 import type { TokenTools } from '../tools.js'
@@ -39,9 +44,14 @@ export function workloadAssertion(grantType: GrantType, form: OAuthForm): string
     const assertion = form.get('assertion')
     return assertion === null || isIdentityAssertion(assertion) ? null : assertion
   }
+  // A user of the client is the subject of an identity assertion.
+  if (asksIdJag(form)) return null
   const isJwt = JWT_TYPES.has(form.get('subject_token_type') ?? '')
   return grantType === TOKEN_EXCHANGE && isJwt ? form.get('subject_token') : null
 }
+
+/** True for the request of an identity assertion. */
+export const asksIdJag = (form: OAuthForm): boolean => form.get('requested_token_type') === ID_JAG
 
 export type NotAdmittedClient = { readonly refused: string; readonly tenantId: string | null }
 
