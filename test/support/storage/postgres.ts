@@ -12,7 +12,8 @@ import { claimDataDirectory, DataDirectoryInUse, isAlive } from '../../../runtim
 import { startEmbeddedPostgres } from '../../../runtime/embedded/postgres.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 
-const CONNECTIONS_MAX = 300
+/** A fleet of six processes holds up to a hundred, and those that tests share wait for a minute. */
+const CONNECTIONS_MAX = 800
 const LOCK_STEP_MS = 25
 const LOCK_STEPS_MAX = 4_000
 const MEMORY_FOLDER = '/dev/shm'
