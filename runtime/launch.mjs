@@ -107,17 +107,23 @@ function npm() {
   return path?.endsWith('.js') ? [process.execPath, [path]] : ['npm', []]
 }
 
-/**
- * Compiles what changed since the last time; a stamp of the compiler's inputs is the compiler's own. Only tests and
- * benchmarks need their own code, which is half of the tree.
- */
+/** Compiles what changed since the last time; a stamp of the compiler's inputs is the compiler's own. */
 function compile() {
   const fresh = !existsSync(join(root, 'dist'))
   if (fresh) say('compiling ...')
   else removeOrphans()
-  // The tests check the types, which takes most of the time.
-  const what = task === 'test' || task === 'bench' ? [] : ['--noCheck', 'runtime']
-  run(process.execPath, [join(modules, 'typescript/bin/tsc')], ['-b', ...what])
+  run(process.execPath, [join(modules, 'typescript/bin/tsc')], compilation())
+}
+
+/**
+ * Only tests and benchmarks need their own code, which is half of the tree, and check the types. Until a build has written
+ * its projects, whose first is the kernel, a start only removes the types: the same files without declarations.
+ */
+function compilation() {
+  if (task === 'test' || task === 'bench') return ['-b']
+  const isBuilt = existsSync(join(root, 'dist/.build/kernel.tsbuildinfo'))
+  if (isBuilt || task === 'prepare') return ['-b', '--noCheck', 'runtime']
+  return ['-p', 'runtime/tsconfig.start.json']
 }
 
 /** Removes compiled files of sources that were moved or deleted: the compiler leaves them, and tests among them would run. */

@@ -11,11 +11,12 @@ import {
 } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { dirname, join } from 'node:path'
-import test from 'ava'
+import test, { type ExecutionContext } from 'ava'
 
 const LOCK = '{}'
 
-test('the launcher removes compiled files whose source is gone, and nothing else', (t) => {
+/** A folder with the launcher and what it finds. `write` adds a file. */
+function clone(t: ExecutionContext, compiler: string) {
   const root = mkdtempSync(join(tmpdir(), 'svc-launch-'))
   t.teardown(() => rmSync(root, { recursive: true }))
   const write = (path: string, text = '') => {
@@ -24,7 +25,53 @@ test('the launcher removes compiled files whose source is gone, and nothing else
   }
   write('package-lock.json', LOCK)
   write('node_modules/.svc-lock', createHash('sha256').update(LOCK).digest('hex'))
-  write('node_modules/typescript/bin/tsc')
+  write('node_modules/typescript/bin/tsc', compiler)
+  mkdirSync(join(root, 'runtime'))
+  copyFileSync('runtime/launch.mjs', join(root, 'runtime/launch.mjs'))
+  const launch = (...args: string[]) =>
+    execFileSync(process.execPath, ['runtime/launch.mjs', ...args], { cwd: root, encoding: 'utf8' })
+  return { root, write, launch }
+}
+
+test('a start removes the types, until a build has written the projects', (t) => {
+  const compiler = `require('node:fs').writeFileSync('asked', process.argv.slice(2).join(' '))`
+  const { root, write, launch } = clone(t, compiler)
+  write('dist/runtime/main.js')
+  write('runtime/main.ts')
+  write('dist/test/run.js')
+  write('test/run.ts')
+  const asked = (task: string) => {
+    launch(task)
+    return readFileSync(join(root, 'asked'), 'utf8')
+  }
+  t.is(asked('serve'), '-p runtime/tsconfig.start.json')
+  t.is(asked('prepare'), '-b --noCheck runtime')
+  t.is(asked('test'), '-b')
+  write('dist/.build/kernel.tsbuildinfo')
+  t.is(asked('serve'), '-b --noCheck runtime')
+})
+
+test('a start writes the files of a build', (t) => {
+  const folder = mkdtempSync(join(tmpdir(), 'svc-start-'))
+  t.teardown(() => rmSync(folder, { recursive: true }))
+  const tsc = 'node_modules/typescript/bin/tsc'
+  const info = join(folder, 'start.tsbuildinfo')
+  const project = ['-p', 'runtime/tsconfig.start.json', '--outDir', folder]
+  execFileSync(process.execPath, [tsc, ...project, '--tsBuildInfoFile', info])
+  const filesIn = (at: string) =>
+    readdirSync(at, { recursive: true, encoding: 'utf8' })
+      .filter((name) => /\.(?:[cm]?js|json)$/.test(name) && !/^(?:bench|test|\.build)\//.test(name))
+      .sort()
+  const built = filesIn('dist')
+  t.deepEqual(filesIn(folder), built)
+  const differ = built.filter(
+    (name) => !readFileSync(join(folder, name)).equals(readFileSync(join('dist', name))),
+  )
+  t.deepEqual(differ, [])
+})
+
+test('the launcher removes compiled files whose source is gone, and nothing else', (t) => {
+  const { root, write, launch } = clone(t, '')
   write('test/run.ts')
   write('dist/test/run.js', `process.stdout.write('ran ' + process.argv.slice(2))`)
   write('test/oauth/kept.test.ts')
@@ -33,14 +80,7 @@ test('the launcher removes compiled files whose source is gone, and nothing else
   }
   write('dist/.build/test.tsbuildinfo')
   write('dist/test/oauth/notes.txt')
-  mkdirSync(join(root, 'runtime'))
-  copyFileSync('runtime/launch.mjs', join(root, 'runtime/launch.mjs'))
-
-  const out = execFileSync(process.execPath, ['runtime/launch.mjs', 'test', '--area', 'oauth'], {
-    cwd: root,
-    encoding: 'utf8',
-  })
-  t.is(out, 'ran --area,oauth')
+  t.is(launch('test', '--area', 'oauth'), 'ran --area,oauth')
   t.deepEqual(readdirSync(join(root, 'dist/test/oauth')).sort(), [
     'kept.test.d.ts',
     'kept.test.js',
