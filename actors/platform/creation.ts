@@ -15,12 +15,12 @@ export function createOnce<
 >(
   { database }: { readonly database: Database },
   { caller, idempotency }: Creation,
-  { signal }: Pick<MessageContext, 'signal'>,
+  context: Pick<MessageContext, 'signal'>,
   create: (tx: Transaction, tenantId: string) => Promise<Outcome>,
   keep: (outcome: Outcome) => Kept | undefined = kept('created') as never,
 ) {
   const { tenantId } = caller.principal
-  return inTenant(database, tenantId, { signal }, (tx) =>
+  return inTenant(database, tenantId, context, (tx) =>
     idempotently(tx, idempotency, () => create(tx, tenantId), keep),
   )
 }

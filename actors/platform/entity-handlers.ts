@@ -23,6 +23,7 @@ import { changedName, refusedName } from '../domain/shown-names.js'
 import { createOnce } from './creation.js'
 import { page } from './paging.js'
 import { recordAudit } from './record-audit.js'
+import { inTenant } from './in-tenant.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 type Conflict = { readonly tag: 'conflict' }
@@ -77,10 +78,10 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 
   const inOwnTenant = <T>(
     { principal }: Caller,
-    { signal }: MessageContext,
+    context: MessageContext,
     work: (tx: Transaction, tenantId: string) => Promise<T>,
   ): Promise<T> =>
-    needs.database.tenant(principal.tenantId, (tx) => work(tx, principal.tenantId), { signal })
+    inTenant(needs.database, principal.tenantId, context, (tx) => work(tx, principal.tenantId))
 
   return {
     async list({ caller, limit, after }, context) {

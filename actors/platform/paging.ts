@@ -2,13 +2,14 @@
 import type { MessageContext } from '../../runtime/kernel/actor.js'
 import type { Database, Transaction } from '../../storage/platform/sql.js'
 import type { ListCursor, Listed, Page } from '../domain/paging.js'
+import { inTenant } from './in-tenant.js'
 
 /** A page of what a tenant has. `list` is the statement. */
 export async function pageOf<Row extends ListCursor>(
   { database }: { readonly database: Database },
   tenantId: string,
   { limit, after }: Page,
-  { signal }: MessageContext,
+  context: MessageContext,
   list: (
     tx: Transaction,
     tenantId: string,
@@ -16,9 +17,9 @@ export async function pageOf<Row extends ListCursor>(
     after: ListCursor | null,
   ) => Promise<readonly Row[]>,
 ) {
-  const rows = await database.tenant(tenantId, (tx) => list(tx, tenantId, limit + 1, after), {
-    signal,
-  })
+  const rows = await inTenant(database, tenantId, context, (tx) =>
+    list(tx, tenantId, limit + 1, after),
+  )
   return page(rows, limit)
 }
 

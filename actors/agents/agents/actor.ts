@@ -56,11 +56,11 @@ export const agentsActor = defineActor<AgentsProtocol, AgentsNeeds>({
 async function readOwnAgent(
   { database }: AgentsNeeds,
   { agentId }: AgentsProtocol['readOwnAgent']['message'],
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<AgentsProtocol['readOwnAgent']['reply']> {
   // The agent's home tenant may differ from the tenant of its token.
   const row = isUuid(agentId)
-    ? await database.system((tx) => findAgent(tx, agentId), { signal })
+    ? await database.system((tx) => findAgent(tx, agentId), context)
     : undefined
   return row === undefined ? { tag: 'unknown_agent' } : { tag: 'found', agent: agentRecord(row) }
 }

@@ -28,6 +28,7 @@ import {
   type UnknownRequest,
 } from './protocol.js'
 import { grantableScopes } from './rules.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const unknown = (typed: string): UnknownRequest => ({ tag: 'unknown_request', typed })
 const OVER: RequestOver = { tag: 'request_over' }
@@ -106,11 +107,11 @@ async function prepare(
 async function find(
   { database }: DelegationNeeds,
   userCode: string,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<ShownRequest | undefined> {
   const code = readUserCode(userCode)
   if (code === null) return undefined
-  return database.system((tx) => findDelegationRequest(tx, code), { signal })
+  return database.system((tx) => findDelegationRequest(tx, code), context)
 }
 
 function isOpen(
@@ -210,7 +211,7 @@ async function decide(
 async function question(
   { database, clock, settings }: DelegationNeeds,
   { row, session }: Ready,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<ApprovalQuestion> {
   const { tenantId, agentId } = row
   const held = grantableScopes(row.scopes, session)
@@ -233,7 +234,7 @@ async function question(
     seenAt: clock.now(),
     agentSince: row.agentSince,
     agentDomain: row.agentDomain,
-    lastDelegatedAt: await database.tenant(tenantId, (tx) => lastDelegated(tx, of), { signal }),
+    lastDelegatedAt: await inTenant(database, tenantId, context, (tx) => lastDelegated(tx, of)),
   }
 }
 

@@ -121,12 +121,12 @@ export const revokeOwnDelegation: DelegationHandler<'revokeOwnDelegation'> = asy
 async function visible(
   { database }: DelegationNeeds,
   principal: Principal,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<DelegationsOf | null> {
   const { tenantId, subject, subjectType, scopes } = principal
   const person = subjectType === 'human' && isDirect(principal)
   if (!person || !scopes.includes(MANAGE_SCOPE)) return visibleTo(principal, null)
-  const roles = await database.system((tx) => findPersonRoles(tx, tenantId, subject), { signal })
+  const roles = await database.system((tx) => findPersonRoles(tx, tenantId, subject), context)
   return visibleTo(principal, roles === undefined ? null : highestRole(roles))
 }
 
@@ -134,9 +134,9 @@ async function visible(
 async function highestLevel(
   { database }: DelegationNeeds,
   { tenantId, subject }: Principal,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<2 | 3> {
-  const factors = await database.system((tx) => personFactors(tx, tenantId, subject), { signal })
+  const factors = await database.system((tx) => personFactors(tx, tenantId, subject), context)
   return reachOf(factors) === 3 ? 3 : 2
 }
 
@@ -197,13 +197,13 @@ async function withUsers(
   tenantId: string,
   { agentId }: DelegationsOf,
   records: readonly DelegationRecord[],
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<DelegationRecord[]> {
   const subjects = agentId === null ? [...new Set(records.map(({ subject }) => subject))] : []
   const found =
     subjects.length === 0
       ? []
-      : await database.system((tx) => shownUsers(tx, tenantId, subjects), { signal })
+      : await database.system((tx) => shownUsers(tx, tenantId, subjects), context)
   const bySubject = new Map(found.map(({ sub, ...user }) => [sub, user]))
   return records.map((record) => {
     const user = bySubject.get(record.subject)

@@ -12,6 +12,7 @@ import { sha256 } from '../../domain/secret-hashes.js'
 import type { DelegationNeeds, DelegationHandler } from './needs.js'
 import type { PollDelegation, PollOutcome } from './protocol.js'
 import { requestedScopes, judgePoll } from './rules.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const DEVICE_CODE_BYTES = 32
 /** RFC 8628 section 3.5: each poll that comes too fast adds five seconds to the interval. */
@@ -30,41 +31,38 @@ export const startDelegation: DelegationHandler<'startDelegation'> = async (
   const target = audience ?? issuer
   const deviceCode = random.token(DEVICE_CODE_BYTES)
   // Crosses tenants, because the agent's home tenant may be another one.
-  const outcome = await database.system(
-    async (tx) => {
-      if (target !== issuer && (await knownAudiences(tx, tenantId, [target])).length === 0) {
-        return { tag: 'invalid_target' } as const
-      }
-      const keyFingerprint =
-        sessionId === null ? null : ((await findSessionKey(tx, tenantId, sessionId)) ?? null)
-      const now = clock.now()
-      const request = {
-        tenantId,
-        id: random.uuid(),
-        agentId,
-        keyFingerprint,
-        deviceCodeSha256: sha256(deviceCode),
-        scopes: requested.scopes,
-        audience: target,
-        address: caller.address,
-        interval: settings.interval_secs,
-        createdAt: now,
-        expiresAt: new Date(now.getTime() + settings.ttl_secs * 1000),
-      }
-      for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
-        const userCode = newUserCode((count) => random.bytes(count))
-        if (!(await insertDelegationRequest(tx, { ...request, userCode }))) continue
-        recordAudit({ clock, random }, tx, caller, context, {
-          type: 'admin.delegation.requested',
-          resource: { type: 'delegation_request', id: request.id },
-          data: { scope: requested.scopes.join(' '), audience: target },
-        })
-        return { tag: 'started', userCode } as const
-      }
-      throw new Error('no free user code found')
-    },
-    { signal: context.signal },
-  )
+  const outcome = await database.system(async (tx) => {
+    if (target !== issuer && (await knownAudiences(tx, tenantId, [target])).length === 0) {
+      return { tag: 'invalid_target' } as const
+    }
+    const keyFingerprint =
+      sessionId === null ? null : ((await findSessionKey(tx, tenantId, sessionId)) ?? null)
+    const now = clock.now()
+    const request = {
+      tenantId,
+      id: random.uuid(),
+      agentId,
+      keyFingerprint,
+      deviceCodeSha256: sha256(deviceCode),
+      scopes: requested.scopes,
+      audience: target,
+      address: caller.address,
+      interval: settings.interval_secs,
+      createdAt: now,
+      expiresAt: new Date(now.getTime() + settings.ttl_secs * 1000),
+    }
+    for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
+      const userCode = newUserCode((count) => random.bytes(count))
+      if (!(await insertDelegationRequest(tx, { ...request, userCode }))) continue
+      recordAudit({ clock, random }, tx, caller, context, {
+        type: 'admin.delegation.requested',
+        resource: { type: 'delegation_request', id: request.id },
+        data: { scope: requested.scopes.join(' '), audience: target },
+      })
+      return { tag: 'started', userCode } as const
+    }
+    throw new Error('no free user code found')
+  }, context)
   if (outcome.tag === 'invalid_target') return outcome
   metrics.countStep('requested')
   return {
@@ -99,10 +97,9 @@ async function outcomeOf(
     now,
     penalty: SLOW_DOWN_SECS,
   }
-  const { signal } = context
-  const request = await database.tenant(tenantId, (tx) => pollDelegationRequest(tx, poll), {
-    signal,
-  })
+  const request = await inTenant(database, tenantId, context, (tx) =>
+    pollDelegationRequest(tx, poll),
+  )
   if (request === undefined) return { tag: 'invalid' }
   const verdict = judgePoll(request, now)
   if (verdict.tag !== 'approved') return verdict

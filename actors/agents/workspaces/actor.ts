@@ -102,11 +102,9 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
         return issueTokens(needs, message, agent, provisioned, fixture.password, context)
       },
 
-      async readOperatorInvite({ token }, { signal }) {
+      async readOperatorInvite({ token }, context) {
         // The request has only the token; the row says which tenant it belongs to.
-        const invite = await database.system((tx) => findOperatorInvite(tx, sha256(token)), {
-          signal,
-        })
+        const invite = await database.system((tx) => findOperatorInvite(tx, sha256(token)), context)
         if (invite === undefined) return { tag: 'unknown_invite' }
         const { organizationName, expiresAt, usedAt } = invite
         return usedAt !== null || expiresAt <= clock.now()

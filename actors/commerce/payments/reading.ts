@@ -6,6 +6,7 @@ import { isUuid } from '../../domain/ids.js'
 import type { ListCursor, Listed } from '../../domain/paging.js'
 import { listOf } from '../../platform/paging.js'
 import type { Found, ListOf, Named, Unknown } from './protocol.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 type Needs = { readonly database: Database }
 
@@ -24,9 +25,9 @@ export const reads =
   async (
     { database }: Needs,
     { tenantId, id }: Named,
-    { signal }: MessageContext,
+    context: MessageContext,
   ): Promise<Found<Shown> | Unknown> => {
     if (!isUuid(id)) return { tag: 'unknown' }
-    const row = await database.tenant(tenantId, (tx) => find(tx, tenantId, id), { signal })
+    const row = await inTenant(database, tenantId, context, (tx) => find(tx, tenantId, id))
     return row === undefined ? { tag: 'unknown' } : { tag: 'found', row: show(row) }
   }

@@ -86,25 +86,17 @@ export function sandboxProvider(needs: {
       }),
 
     refund: (order, signal) =>
-      database.tenant(
-        order.tenantId,
-        async (tx): Promise<DoneAnswer> => {
-          const outcome = succeeds(order.amountMinor) ? 'succeed' : 'refund_refused'
-          return doneOf(await ask(tx, order, { id: order.refundId, kind: 'refund', outcome }))
-        },
-        { signal },
-      ),
+      inTenant(database, order.tenantId, { signal }, async (tx): Promise<DoneAnswer> => {
+        const outcome = succeeds(order.amountMinor) ? 'succeed' : 'refund_refused'
+        return doneOf(await ask(tx, order, { id: order.refundId, kind: 'refund', outcome }))
+      }),
 
     payOut: (order, signal) =>
-      database.tenant(
-        order.tenantId,
-        async (tx): Promise<DoneAnswer> => {
-          const sandboxOutcome = succeeds(order.amountMinor) ? 'succeed' : 'account_closed'
-          const outcome = (await isSandbox(tx, order.tenantId)) ? sandboxOutcome : SANDBOX_ONLY
-          return doneOf(await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome }))
-        },
-        { signal },
-      ),
+      inTenant(database, order.tenantId, { signal }, async (tx): Promise<DoneAnswer> => {
+        const sandboxOutcome = succeeds(order.amountMinor) ? 'succeed' : 'account_closed'
+        const outcome = (await isSandbox(tx, order.tenantId)) ? sandboxOutcome : SANDBOX_ONLY
+        return doneOf(await ask(tx, order, { id: order.payoutId, kind: 'payout', outcome }))
+      }),
   }
 }
 

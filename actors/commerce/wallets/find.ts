@@ -9,6 +9,7 @@ import type { WalletCompute } from './draft.js'
 import type { NotProvisioned, OneWallet, UnknownAgent, Wallet } from './protocol.js'
 import type { WalletSettings } from './settings.js'
 import type { SigningNeeds } from './signing.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 export const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 export const NOT_PROVISIONED = { tag: 'not_provisioned' } as const
@@ -24,10 +25,10 @@ export type WalletsNeeds = SigningNeeds & {
 export function walletOfAgent(
   { database, clock }: WalletsNeeds,
   message: OneWallet,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): ReturnType<typeof ofAgent> {
   const { tenantId } = message.caller.principal
-  return database.tenant(tenantId, (tx) => ofAgent(tx, message, clock.now()), { signal })
+  return inTenant(database, tenantId, context, (tx) => ofAgent(tx, message, clock.now()))
 }
 
 /** The wallet of an agent that the tenant sees. */

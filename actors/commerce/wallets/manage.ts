@@ -32,11 +32,10 @@ type Handling<K extends keyof WalletsProtocol> = Handler<WalletsNeeds, WalletsPr
 export const createWallet: Handling<'createWallet'> = async (needs, message, context) => {
   const { database, sealer, compute, clock, random, settings } = needs
   const { caller, agentId, policy } = message
-  const { signal } = context
   const { tenantId } = caller.principal
   const isKnown =
     isUuid(agentId) &&
-    (await database.tenant(tenantId, (tx) => agentBelongs(tx, tenantId, agentId), { signal }))
+    (await inTenant(database, tenantId, context, (tx) => agentBelongs(tx, tenantId, agentId)))
   if (!isKnown) return UNKNOWN_AGENT
   const refused = managerRefusal(needs, message) ?? (await termsFault(needs, policy, context))
   if (refused !== undefined) return refused
@@ -138,12 +137,12 @@ export const assignWallet: Handling<'assignWallet'> = async (needs, message, con
 function change(
   { database, clock }: WalletsNeeds,
   message: OneWallet,
-  { signal }: MessageContext,
+  context: MessageContext,
   work: (tx: Transaction, row: WalletRow) => Promise<void>,
 ) {
   const { caller, agentId } = message
   const { tenantId } = caller.principal
-  return inTenant(database, tenantId, { signal }, async (tx) => {
+  return inTenant(database, tenantId, context, async (tx) => {
     if (isUuid(agentId)) await lockWallet(tx, tenantId, agentId)
     const row = await ofAgent(tx, message, clock.now())
     if ('tag' in row) return row

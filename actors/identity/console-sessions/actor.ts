@@ -23,6 +23,7 @@ import {
   type ConsoleTokens,
 } from './protocol.js'
 import { mailDomain } from '../../domain/email.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const TOKEN_BYTES = 32
 /** Lifetime of a session. Its browser session may end it earlier. */
@@ -51,7 +52,7 @@ export const consoleSessionsActor = defineActor<ConsoleSessionsProtocol, Console
     const after = (secs: number) => new Date(clock.now().getTime() + secs * 1000)
 
     return {
-      async open({ tenantId, subject, tokens, scopes, expiresInSecs }, { signal }) {
+      async open({ tenantId, subject, tokens, scopes, expiresInSecs }, context) {
         const id = random.uuid()
         const token = random.token(TOKEN_BYTES)
         const tokensSealed = await sealed(tenantId, consoleTokensContext(id), tokens)
@@ -67,15 +68,15 @@ export const consoleSessionsActor = defineActor<ConsoleSessionsProtocol, Console
           createdAt,
           expiresAt: new Date(createdAt.getTime() + SESSION_MS),
         }
-        await database.tenant(tenantId, (tx) => insertConsoleSession(tx, session), { signal })
+        await inTenant(database, tenantId, context, (tx) => insertConsoleSession(tx, session))
         return { tag: 'opened', token }
       },
 
-      async read({ token }, { signal }) {
+      async read({ token }, context) {
         // The tenant is unknown until the session is found, so the look-up crosses tenants.
         const row = await database.system(
           (tx) => findConsoleSession(tx, sha256(token), clock.now()),
-          { signal },
+          context,
         )
         if (row === undefined) return { tag: 'none' }
         const { tenantId, id, subject, scopes, accessUntil, tokensSealed } = row
@@ -91,12 +92,12 @@ export const consoleSessionsActor = defineActor<ConsoleSessionsProtocol, Console
         }
       },
 
-      async tenantOfEmail({ email }, { signal }) {
+      async tenantOfEmail({ email }, context) {
         // The domain decides, so what stands before it may be missing.
         const domain = mailDomain(email.slice(email.lastIndexOf('@') + 1))
         if (domain === undefined) return { tag: 'no_tenant' }
         // The tenant is what the look-up is for, so it crosses tenants.
-        const tenantId = await database.system((tx) => findTenantOfDomain(tx, domain), { signal })
+        const tenantId = await database.system((tx) => findTenantOfDomain(tx, domain), context)
         return tenantId === undefined ? { tag: 'no_tenant' } : { tag: 'tenant', tenantId }
       },
 
@@ -110,18 +111,18 @@ export const consoleSessionsActor = defineActor<ConsoleSessionsProtocol, Console
         return { tag: 'renewed' }
       },
 
-      async keepAction({ session, action }, { signal }) {
+      async keepAction({ session, action }, context) {
         const { tenantId, id } = session
         const value = await sealed(tenantId, consolePendingContext(id), action)
-        await database.tenant(tenantId, (tx) => keepConsoleAction(tx, session, value), { signal })
+        await inTenant(database, tenantId, context, (tx) => keepConsoleAction(tx, session, value))
         return { tag: 'kept' }
       },
 
-      async takeAction({ session }, { signal }) {
+      async takeAction({ session }, context) {
         const { tenantId, id } = session
-        const value = await database.tenant(tenantId, (tx) => takeConsoleAction(tx, session), {
-          signal,
-        })
+        const value = await inTenant(database, tenantId, context, (tx) =>
+          takeConsoleAction(tx, session),
+        )
         if (value === undefined) return { tag: 'no_action' }
         const action = await opened(tenantId, consolePendingContext(id), value)
         return { tag: 'action', action: action as ConsoleAction }

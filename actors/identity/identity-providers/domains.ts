@@ -88,7 +88,9 @@ export const getDomain: Handling<'getDomain'> = async (
 ) => {
   if (!domains.enabled) return OFF
   if (!isUuid(id)) return UNKNOWN
-  const row = await database.tenant(tenantId, (tx) => findVerifiedDomain(tx, tenantId, id), context)
+  const row = await inTenant(database, tenantId, context, (tx) =>
+    findVerifiedDomain(tx, tenantId, id),
+  )
   return row === undefined ? UNKNOWN : { tag: 'found', domain: recordOf(row) }
 }
 

@@ -16,6 +16,7 @@ import { type Progress, type SignInTools, readProgress } from './flow/progress.j
 import { type Attempted, orBusy } from './limits/lockout.js'
 import type { Busy, Locked, SignedIn, Visitor } from './protocol.js'
 import { openSession } from './sessions/open-session.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 /** A wrong factor counts as a failure of `sub`, the user that it names. `busy` does not count. */
 export type JudgedFactor<Found> =
@@ -181,5 +182,5 @@ async function recordSignInFailure(
     failed.push({ ...base, type: 'security.brute_force.detected', fields })
   }
   const events = failed.map((event) => personEvent(random, event, clock.now()))
-  await database.tenant(tenantId, (tx) => appendEvents(tx, events), context)
+  await inTenant(database, tenantId, context, (tx) => appendEvents(tx, events))
 }

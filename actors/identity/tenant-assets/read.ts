@@ -7,6 +7,7 @@ import {
 import type { Handling, TenantAssetsNeeds } from './needs.js'
 import { ASSET_KINDS, type AssetKind, type AssetSlot, type TenantAsset } from './protocol.js'
 import { keyOf } from './store.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 const NO_ENVIRONMENT = { tag: 'no_environment' } as const
 
@@ -35,10 +36,8 @@ export async function slotsOf(
   tenantId: string,
   context: MessageContext,
 ): Promise<readonly AssetSlot[] | null> {
-  const rows = await needs.database.tenant(
-    tenantId,
-    (tx) => listTenantAssetRows(tx, tenantId),
-    context,
+  const rows = await inTenant(needs.database, tenantId, context, (tx) =>
+    listTenantAssetRows(tx, tenantId),
   )
   if (rows === undefined) return null
   const assetOf = (kind: AssetKind) => {

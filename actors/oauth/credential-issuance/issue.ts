@@ -73,14 +73,11 @@ export async function issueCredentials(
   context: MessageContext,
 ): Promise<CredentialsIssued | CredentialRefused> {
   // Accounts are global, so the transaction crosses tenants. Every statement names the tenant.
-  return needs.database.system(
-    async (tx) => {
-      const facts = await factsOf(needs, tx, issue)
-      if ('tag' in facts) return facts
-      return write(needs, tx, issue, facts, context)
-    },
-    { signal: context.signal },
-  )
+  return needs.database.system(async (tx) => {
+    const facts = await factsOf(needs, tx, issue)
+    if ('tag' in facts) return facts
+    return write(needs, tx, issue, facts, context)
+  }, context)
 }
 
 async function factsOf(

@@ -66,7 +66,7 @@ export const createCredentialOffer: Handling<'createCredentialOffer'> = async (
         () => insert(tools, tx, message, issuer, context),
         (made) => (made.tag === 'created' ? { ...made, secrets: null } : undefined),
       ),
-    { signal: context.signal },
+    context,
   )
 }
 
@@ -84,13 +84,13 @@ export const listCredentialOffers: Handling<'listCredentialOffers'> = async (
 export const getCredentialOffer: Handling<'getCredentialOffer'> = async (
   { database, clock },
   { caller, offerId },
-  { signal },
+  context,
 ) => {
   const { tenantId } = caller.principal
   if (!isUuid(offerId)) return UNKNOWN
-  const row = await database.tenant(tenantId, (tx) => findCredentialOffer(tx, tenantId, offerId), {
-    signal,
-  })
+  const row = await inTenant(database, tenantId, context, (tx) =>
+    findCredentialOffer(tx, tenantId, offerId),
+  )
   return row === undefined ? UNKNOWN : { tag: 'found', record: recordOf(row, clock.now()) }
 }
 
@@ -116,13 +116,14 @@ export const deleteCredentialOffer: Handling<'deleteCredentialOffer'> = async (
 export const showCredentialOffer: Handling<'showCredentialOffer'> = async (
   tools,
   { tenantSlug, handle },
-  { signal },
+  context,
 ) => {
   const { database, clock, baseUrl } = tools
   if (!isOfferHandle(handle)) return UNKNOWN
-  const row = await database.system((tx) => findOfferByHandle(tx, sha256(handle), clock.now()), {
-    signal,
-  })
+  const row = await database.system(
+    (tx) => findOfferByHandle(tx, sha256(handle), clock.now()),
+    context,
+  )
   if (row === undefined || !isOfIssuer(tools, row, tenantSlug)) return UNKNOWN
   const { offer, deepLink } = secretsOf(baseUrl, row, handle)
   return {

@@ -45,11 +45,11 @@ const getStatusList: Handling<'getStatusList'> = async (tools, message, context)
   return { tag: 'found', body, gzip: compressed, etag, maxAgeSecs: found.maxAgeSecs }
 }
 
-const listStatusLists: Handling<'listStatusLists'> = async (tools, _message, { signal }) => {
+const listStatusLists: Handling<'listStatusLists'> = async (tools, _message, context) => {
   const { aggregations, database, baseUrl } = tools
   // All lists of the deployment: an id tells nothing about its tenant.
   const ids = await aggregations.get('all', [], () =>
-    database.system((tx) => statusListIds(tx, LISTS_AGGREGATED_MAX), { signal }),
+    database.system((tx) => statusListIds(tx, LISTS_AGGREGATED_MAX), context),
   )
   return { tag: 'aggregated', uris: ids.map((id) => statusListUri(baseUrl, id)) }
 }

@@ -6,6 +6,7 @@ import { evaluateAssertion } from './admit-person.js'
 import type { TrustedIssuerHandler } from './needs.js'
 import { recordRefusal } from './refusals.js'
 import { failed } from './validation.js'
+import { inTenant } from '../../platform/in-tenant.js'
 
 export const admitAssertion: TrustedIssuerHandler<'admitAssertion'> = async (
   tools,
@@ -36,12 +37,11 @@ export const admitAssertion: TrustedIssuerHandler<'admitAssertion'> = async (
 export const evaluateTrustedIssuerToken: TrustedIssuerHandler<
   'evaluateTrustedIssuerToken'
 > = async (tools, { caller, id, token }, context) => {
-  const { signal } = context
   const { tenantId } = caller.principal
   const named = isUuid(id)
-    ? await tools.database.tenant(tenantId, (tx) => trustedIssuerTable.find(tx, tenantId, id), {
-        signal,
-      })
+    ? await inTenant(tools.database, tenantId, context, (tx) =>
+        trustedIssuerTable.find(tx, tenantId, id),
+      )
     : undefined
   if (named === undefined) return { tag: 'unknown' }
   const judged =

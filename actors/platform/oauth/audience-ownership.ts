@@ -75,9 +75,7 @@ export async function ownershipFault(
   const host = hostToVerify(audience, resolved.tenant.environment === 'sandbox')
   if (host === null) return null
   // The owners of domains are global, so the look-up crosses tenants.
-  const owned = await database.system((tx) => ownsDomain(tx, tenantId, domainsAbove(host)), {
-    signal: context.signal,
-  })
+  const owned = await database.system((tx) => ownsDomain(tx, tenantId, domainsAbove(host)), context)
   return owned ? null : { tag: 'domain_not_verified', host }
 }
 

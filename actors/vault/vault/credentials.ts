@@ -195,11 +195,10 @@ async function rotated(
   context: MessageContext,
 ): Promise<CredentialFound | UnknownCredential | VaultInvalid | CredentialRevoked | OwnerRefused> {
   const { database, clock, random } = needs
-  const { signal } = context
   const { principal } = caller
   const { tenantId } = principal
   if (!isUuid(credentialId)) return UNKNOWN
-  const found = await inTenant(database, tenantId, { signal }, async (tx) => {
+  const found = await inTenant(database, tenantId, context, async (tx) => {
     const row = await findVaultCredential(tx, tenantId, credentialId)
     if (row === undefined) return UNKNOWN
     return (await ownerRefusal(tx, row, principal, clock.nowSecs())) ?? row
@@ -222,7 +221,7 @@ async function rotated(
     context,
   )
   if ('tag' in sealed) return sealed
-  return inTenant(database, tenantId, { signal }, async (tx) => {
+  return inTenant(database, tenantId, context, async (tx) => {
     const locked = await lockVaultCredential(tx, tenantId, credentialId)
     if (locked === undefined) return UNKNOWN
     if (locked.status === 'revoked') return { tag: 'revoked' }

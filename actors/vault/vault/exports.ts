@@ -86,9 +86,9 @@ export function createVaultExports(needs: ManagedTokensNeeds): VaultExports {
     context: MessageContext,
   ): Promise<Exported | ExportRefusal | RefreshFailure> {
     const { tenantId } = request.caller.principal
-    const first = await database.tenant(tenantId, (tx) => judge(tx, request, clock.now()), {
-      signal: context.signal,
-    })
+    const first = await inTenant(database, tenantId, context, (tx) =>
+      judge(tx, request, clock.now()),
+    )
     if (first.tag !== 'allowed') return first
     const outcome = await managed.get(tenantId, request.credentialId)
     if (outcome.tag !== 'token' && outcome.tag !== 'gone') return outcome

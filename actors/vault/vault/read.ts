@@ -48,13 +48,13 @@ export const getVaultCredential: VaultHandler<'getVaultCredential'> = (needs, me
 export async function withCredential<T>(
   { database }: VaultNeeds,
   { caller, credentialId }: OneCredential,
-  { signal }: MessageContext,
+  context: MessageContext,
   work: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
   find = findVaultCredential,
 ): Promise<T | UnknownCredential> {
   if (!isUuid(credentialId)) return UNKNOWN
   const { tenantId } = caller.principal
-  return inTenant(database, tenantId, { signal }, async (tx) => {
+  return inTenant(database, tenantId, context, async (tx) => {
     const row = await find(tx, tenantId, credentialId)
     return row === undefined ? UNKNOWN : work(tx, row)
   })

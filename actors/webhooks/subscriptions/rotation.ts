@@ -30,7 +30,7 @@ export const rotateWebhookSecret: WebhooksHandler<'rotateWebhookSecret'> = async
   const secret = supplied ?? newWebhookSecret(random)
   const sealed = await sealer.seal(tenantId, context, Buffer.from(secret, 'utf8'))
   const find = () =>
-    database.tenant(tenantId, (tx) => findRotatedSecret(tx, tenantId, webhookId), { signal })
+    inTenant(database, tenantId, { signal }, (tx) => findRotatedSecret(tx, tenantId, webhookId))
 
   // After a concurrent rotation the update matches no row. The secret is then read again.
   for (let found = await find(); found !== undefined; found = await find()) {

@@ -29,12 +29,12 @@ export const listWebhooks: WebhooksHandler<'listWebhooks'> = async (needs, messa
 export const getWebhook: WebhooksHandler<'getWebhook'> = async (
   { database },
   { tenantId, webhookId },
-  { signal },
+  context,
 ) => {
   if (!isUuid(webhookId)) return UNKNOWN
-  const webhook = await database.tenant(tenantId, (tx) => findWebhook(tx, tenantId, webhookId), {
-    signal,
-  })
+  const webhook = await inTenant(database, tenantId, context, (tx) =>
+    findWebhook(tx, tenantId, webhookId),
+  )
   return webhook === undefined ? UNKNOWN : { tag: 'found', webhook }
 }
 

@@ -41,12 +41,13 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: ({ database, clock, random, issuer }) => ({
-    async agentDocument({ agentId, name }, { signal }) {
+    async agentDocument({ agentId, name }, context) {
       if (!isUuid(agentId)) return UNKNOWN_AGENT
       // The documents are public, and the agent may be of any tenant.
-      const agent = await database.system((tx) => findAgentProfile<AgentProfile>(tx, agentId), {
-        signal,
-      })
+      const agent = await database.system(
+        (tx) => findAgentProfile<AgentProfile>(tx, agentId),
+        context,
+      )
       if (agent === undefined) return UNKNOWN_AGENT
       const documents = {
         client: () => agentClientDocument(issuer, agent),

@@ -43,37 +43,31 @@ const ABOVE = { tag: 'owner_above_caller' } as const
 export const listAgents: ManagementHandler<'listAgents'> = async (
   { database },
   { caller, limit, after },
-  { signal },
+  context,
 ) => {
   const { tenantId } = caller.principal
-  return database.system(
-    async (tx) => {
-      const { items, next } = page(await listVisibleAgents(tx, tenantId, limit + 1, after), limit)
-      const rows = await findAgents(
-        tx,
-        items.map(({ id }) => id),
-      )
-      const suspended = new Set(
-        items.filter(({ suspendedHere }) => suspendedHere).map(({ id }) => id),
-      )
-      return {
-        tag: 'listed',
-        agents: rows.map((row) => recordOf(row, suspended.has(row.id))),
-        next,
-      }
-    },
-    { signal },
-  )
+  return database.system(async (tx) => {
+    const { items, next } = page(await listVisibleAgents(tx, tenantId, limit + 1, after), limit)
+    const rows = await findAgents(
+      tx,
+      items.map(({ id }) => id),
+    )
+    const suspended = new Set(
+      items.filter(({ suspendedHere }) => suspendedHere).map(({ id }) => id),
+    )
+    return {
+      tag: 'listed',
+      agents: rows.map((row) => recordOf(row, suspended.has(row.id))),
+      next,
+    }
+  }, context)
 }
 
-export const readAgent: ManagementHandler<'readAgent'> = ({ database }, message, { signal }) => {
-  return database.system(
-    async (tx) => {
-      const found = await findVisible(tx, message)
-      return found === undefined ? UNKNOWN_AGENT : present(tx, found, found.suspendedHere)
-    },
-    { signal },
-  )
+export const readAgent: ManagementHandler<'readAgent'> = ({ database }, message, context) => {
+  return database.system(async (tx) => {
+    const found = await findVisible(tx, message)
+    return found === undefined ? UNKNOWN_AGENT : present(tx, found, found.suspendedHere)
+  }, context)
 }
 
 export const suspendAgent: ManagementHandler<'suspendAgent'> = (needs, message, context) => {

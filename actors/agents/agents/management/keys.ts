@@ -50,8 +50,7 @@ export async function authorized(tx: Transaction, caller: Caller, agentId: strin
 export const addAgentKey: ManagementHandler<'addAgentKey'> = async (needs, message, context) => {
   const { database, clock, pow, issuer } = needs
   const { caller, agentId, publicKey, keyAlgorithm, keyOwnershipProof: proof } = message
-  const { signal } = context
-  const granted = await database.system((tx) => authorized(tx, caller, agentId), { signal })
+  const granted = await database.system((tx) => authorized(tx, caller, agentId), context)
   if (granted.tag !== 'granted') return granted
   const beyond = scopesBeyond(caller.principal, granted.agent)
   if (beyond.length > 0) return { tag: 'beyond_caller', scopes: beyond }
@@ -96,7 +95,7 @@ export const addAgentKey: ManagementHandler<'addAgentKey'> = async (needs, messa
         () => insert(tx),
         (outcome) => (outcome.tag === 'added' ? outcome : undefined),
       ),
-    { signal },
+    context,
   )
 }
 

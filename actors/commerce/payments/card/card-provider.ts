@@ -111,9 +111,14 @@ async function lookUp(calling: Calling, order: OrderName): Promise<TakeAnswer | 
 async function refund(calling: Calling, order: RefundOrder) {
   const { database, client, signal } = calling
   const { tenantId, chargeId, amountMinor, currency } = order
-  const row = await database.tenant(tenantId, (tx) => findCardPayment(tx, tenantId, chargeId), {
-    signal,
-  })
+  const row = await inTenant(
+    database,
+    tenantId,
+    {
+      signal,
+    },
+    (tx) => findCardPayment(tx, tenantId, chargeId),
+  )
   if (row?.paymentId == null) throw new Error('a paid charge has no payment id at the provider')
   const amount = providerAmount(amountMinor, currency)
   if (amount === undefined) return { tag: 'refused' as const, code: NOT_CHARGEABLE }

@@ -21,6 +21,7 @@ import { isUuid } from '../../../domain/ids.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import type { CheckoutNeeds } from './needs.js'
 import type { CheckoutProtocol } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const SECRET_BYTES_MAX = 256
 const PAYMENTS = 'commerce.payment.'
@@ -37,7 +38,7 @@ export const getFulfillment: Handler<CheckoutNeeds, CheckoutProtocol, 'getFulfil
   if (tenantIds.size === 0) return { tag: 'unauthorized' }
   for (const tenantId of isUuid(chargeId) ? tenantIds : []) {
     const find = (tx: Transaction) => findCharge(tx, tenantId, chargeId)
-    const charge = await needs.database.tenant(tenantId, find, { signal })
+    const charge = await inTenant(needs.database, tenantId, { signal }, find)
     if (charge !== undefined) return { tag: 'found', charge: chargeOf(charge) }
   }
   return { tag: 'unknown_charge' }

@@ -22,6 +22,7 @@ import type {
   Settlement,
   Statement,
 } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export const listSettlements = lists(settlementRows, settlementOf)
 export const listDisputes = lists(disputeRows, disputeOf)
@@ -33,9 +34,9 @@ export const getStatement = reads(statementRows, statementOf)
 export const listBalances: Handler<CommerceNeeds, PayoutsProtocol, 'listBalances'> = async (
   { database },
   { tenantId },
-  { signal },
+  context,
 ) => {
-  const rows = await database.tenant(tenantId, (tx) => balanceRows(tx, tenantId), { signal })
+  const rows = await inTenant(database, tenantId, context, (tx) => balanceRows(tx, tenantId))
   return { tag: 'balances', balances: balancesOf(rows) }
 }
 

@@ -35,6 +35,7 @@ import type {
   StartLogin,
   StepRedirect,
 } from '../protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export type SignInNeeds = {
   database: Database
@@ -94,7 +95,7 @@ export async function beginAccountFlow(
   const path = returnTo !== null && isOwnPath(returnTo) ? returnTo : '/auth/account'
   const flow = { returnTo: path, reason: { tag: 'account' }, uiLocales } as const
   const order = { tenantId, demand: { level: alwaysTwo ? 2 : 1 }, flow } as const
-  return database.tenant(tenantId, (tx) => beginFlow(tx, order, random, clock.now()), context)
+  return inTenant(database, tenantId, context, (tx) => beginFlow(tx, order, random, clock.now()))
 }
 
 /** Reads the state of a browser in a flow; undefined when the flow does not exist any more. */

@@ -23,6 +23,7 @@ import {
 } from './needs.js'
 import type { ForgotShown, PasswordRecoveryProtocol } from './protocol.js'
 import { personAuditRecord } from '../../../platform/people/person-events.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const PURPOSE = 'password_reset'
 
@@ -94,7 +95,7 @@ export const requestPasswordReset: PasswordRecoveryHandler<'requestPasswordReset
     createdAt: now,
     expiresAt,
   } as const
-  await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
+  await inTenant(database, tenantId, context, (tx) => sendWithTicket(tx, tools, ticket, sealedMail))
   return { tag: 'requested', ...flowPage(flowToken, flow) }
 }
 

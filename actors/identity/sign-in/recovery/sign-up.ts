@@ -22,6 +22,7 @@ import {
   type PasswordRecoveryTools,
 } from './needs.js'
 import type { PasswordRecoveryProtocol, SignUpShown } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** @param signUp what the tenant decides; null: nothing. */
 export const isSignUpOpen = (
@@ -110,7 +111,7 @@ async function sendLink(
     createdAt: now,
     expiresAt,
   } as const
-  await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
+  await inTenant(database, tenantId, context, (tx) => sendWithTicket(tx, tools, ticket, sealedMail))
 }
 
 /** The address belongs to a user who can sign in. */

@@ -12,6 +12,7 @@ import { orBusy } from '../limits/lockout.js'
 import { tenantOfSession } from '../account/own-account.js'
 import { addressAt, tenantHostOf } from '../tenant-host.js'
 import { ABSENT, LINK_TOKEN_BYTES, type PasswordRecoveryHandler } from './needs.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const VERIFICATION_MS = 86_400_000
 const PURPOSE = 'email_verification'
@@ -52,7 +53,7 @@ export const requestEmailVerification: PasswordRecoveryHandler<'requestEmailVeri
     createdAt: now,
     expiresAt,
   } as const
-  await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
+  await inTenant(database, tenantId, context, (tx) => sendWithTicket(tx, tools, ticket, sealedMail))
   return { tag: 'requested', tenant }
 }
 

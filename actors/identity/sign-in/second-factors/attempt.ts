@@ -15,6 +15,7 @@ import { acrOf } from '../../../domain/assurance.js'
 import type { SessionProgress, SignInTools } from '../flow/progress.js'
 import type { FlowStep, SignedIn } from '../protocol.js'
 import { SESSION_TOKEN_BYTES } from '../sessions/open-session.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const BUSY = { tag: 'busy' } as const
 
@@ -102,7 +103,7 @@ export async function attempted<Shown extends object, Success extends object>(
         })
       }
       const events = newEvents.map((event) => personEvent(random, event, now))
-      await database.tenant(session.tenantId, (tx) => appendEvents(tx, events), context)
+      await inTenant(database, session.tenantId, context, (tx) => appendEvents(tx, events))
       return null
     })
     if (judged.tag === 'locked') return { ...shown, ...judged }

@@ -101,22 +101,19 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     }
 
     return {
-      async read({ token }, { signal }) {
+      async read({ token }, context) {
         if (token === null) return { tag: 'none', tenantId: null }
-        return database.system(
-          async (tx) => {
-            const row = await seen(tx, token)
-            if (row !== undefined && !row.pending && (!alwaysTwo || row.level >= 2))
-              return { tag: 'open', session: sessionRecord(row) }
-            const tenantId = row?.tenantId ?? (await findSessionTenant(tx, sha256(token)))
-            return { tag: 'none', tenantId: (tenantId ?? null) as TenantId | null }
-          },
-          { signal },
-        )
+        return database.system(async (tx) => {
+          const row = await seen(tx, token)
+          if (row !== undefined && !row.pending && (!alwaysTwo || row.level >= 2))
+            return { tag: 'open', session: sessionRecord(row) }
+          const tenantId = row?.tenantId ?? (await findSessionTenant(tx, sha256(token)))
+          return { tag: 'none', tenantId: (tenantId ?? null) as TenantId | null }
+        }, context)
       },
 
-      demand(message, { signal }) {
-        return database.system((tx) => demanded(tx, message), { signal })
+      demand(message, context) {
+        return database.system((tx) => demanded(tx, message), context)
       },
 
       async end({ session, reason }, { signal, requestId }) {
@@ -128,10 +125,10 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
         })
       },
 
-      async list({ tenantId, accountId }, { signal }) {
+      async list({ tenantId, accountId }, context) {
         const rows = await database.system(
           (tx) => listBrowserSessions(tx, tenantId, accountId, clock.now()),
-          { signal },
+          context,
         )
         return { tag: 'listed', sessions: rows.map(seenRecord) }
       },

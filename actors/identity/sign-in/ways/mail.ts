@@ -33,6 +33,7 @@ import type { SignInActorTools, SignInHandler } from '../needs.js'
 import { addressAt, tenantHostOf } from '../tenant-host.js'
 import type { MailShown, RequestMail, Visitor } from '../protocol.js'
 import { loginShown } from './ways-in.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const LINK_TOKEN_BYTES = 32
 const CODE = 'svc-mail-code-v1'
@@ -111,7 +112,7 @@ async function sendMail(
     createdAt: now,
     expiresAt,
   } as const
-  await database.tenant(tenantId, (tx) => sendWithTicket(tx, tools, ticket, sealedMail), context)
+  await inTenant(database, tenantId, context, (tx) => sendWithTicket(tx, tools, ticket, sealedMail))
 }
 
 export const showSignInMail: SignInHandler<'showSignInMail'> = async (tools, message, context) => {

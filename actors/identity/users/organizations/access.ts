@@ -99,20 +99,17 @@ export async function inOrganization<T>(
   const fault = await tokenFault(needs, caller, context)
   if (fault !== undefined) return fault
   if (!isUuid(organizationId)) return UNKNOWN
-  return needs.database.system(
-    async (tx) => {
-      const isOperator = isOperatorOfDeployment(caller)
-      const organization =
-        (await membershipOf(tx, message)) ??
-        (isOperator ? await withoutRole(tx, organizationId) : undefined)
-      if (organization === undefined) return UNKNOWN
-      const { role } = organization
-      if (!isOperator && (role === null || !roles.includes(role)))
-        return { tag: 'role_too_low' as const, role: role ?? 'member' }
-      return work(tx, organization)
-    },
-    { signal: context.signal },
-  )
+  return needs.database.system(async (tx) => {
+    const isOperator = isOperatorOfDeployment(caller)
+    const organization =
+      (await membershipOf(tx, message)) ??
+      (isOperator ? await withoutRole(tx, organizationId) : undefined)
+    if (organization === undefined) return UNKNOWN
+    const { role } = organization
+    if (!isOperator && (role === null || !roles.includes(role)))
+      return { tag: 'role_too_low' as const, role: role ?? 'member' }
+    return work(tx, organization)
+  }, context)
 }
 
 async function withoutRole(tx: Transaction, organizationId: string) {

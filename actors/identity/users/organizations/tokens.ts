@@ -10,6 +10,7 @@ import { agentScopes } from '../../../domain/scopes.js'
 import { membershipOf, tokenFault } from './access.js'
 import type { Handling, OrganizationsTools } from './needs.js'
 import { organizationScopes } from './rules.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const UNKNOWN = { tag: 'unknown_organization' } as const
 
@@ -104,7 +105,7 @@ async function keyOf(
   const key =
     sessionId === null
       ? undefined
-      : await database.tenant(tenantId, (tx) => findSessionKey(tx, tenantId, sessionId), context)
+      : await inTenant(database, tenantId, context, (tx) => findSessionKey(tx, tenantId, sessionId))
   if (key === undefined) throw new Error("an agent's session has no key")
   return key
 }

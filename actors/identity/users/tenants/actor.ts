@@ -40,9 +40,9 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
     // The tenant is resolved before any tenant is bound to the transaction.
     const load = async (
       find: (tx: Transaction) => Promise<TenantRow | undefined>,
-      { signal }: MessageContext,
+      context: MessageContext,
     ): Promise<Tenant | undefined> => {
-      const row = await database.system(find, { signal })
+      const row = await database.system(find, context)
       if (row === undefined) return undefined
       const tenant = tenantOf(row)
       cache.put(tenant)

@@ -47,11 +47,11 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
   return {
     async readTenantSettings(
       { tenantId }: { readonly tenantId: string },
-      { signal }: MessageContext,
+      context: MessageContext,
     ): Promise<SettingsFound | NoEnvironment> {
-      const row = await database.tenant(tenantId, (tx) => findTenantWithSettings(tx, tenantId), {
-        signal,
-      })
+      const row = await inTenant(database, tenantId, context, (tx) =>
+        findTenantWithSettings(tx, tenantId),
+      )
       return row === undefined || row.controlPlane
         ? NO_ENVIRONMENT
         : { tag: 'found', settings: settingsOf(row) }

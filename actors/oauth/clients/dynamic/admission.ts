@@ -50,18 +50,15 @@ export async function admit(
   const token = bearerTokenOf(authorization)
   if (token !== null) {
     // The tenant is unknown until the token is found, so the look-up crosses tenants.
-    const found = await database.system(
-      async (tx) => {
-        const row = await findRegistrationToken(tx, sha256(token), clock.now())
-        if (row === undefined) return undefined
-        const { maker: creator, tenantId } = row
-        return {
-          ...row,
-          allowed: creator === null ? null : await creatorScopes(tx, tenantId, creator),
-        }
-      },
-      { signal: context.signal },
-    )
+    const found = await database.system(async (tx) => {
+      const row = await findRegistrationToken(tx, sha256(token), clock.now())
+      if (row === undefined) return undefined
+      const { maker: creator, tenantId } = row
+      return {
+        ...row,
+        allowed: creator === null ? null : await creatorScopes(tx, tenantId, creator),
+      }
+    }, context)
     if (found === undefined)
       return denied('the initial access token is unknown, expired or used up')
     const { tenantId, tenantSlug, allowed, id: tokenId } = found
@@ -93,7 +90,7 @@ export async function authorizeManagement(
     token === null || !isUuid(clientId)
       ? undefined
       : // The tenant is unknown until the client is found, so the look-up crosses tenants.
-        await database.system((tx) => findRegistered(tx, clientId), { signal: context.signal })
+        await database.system((tx) => findRegistered(tx, clientId), context)
   const right =
     token !== null &&
     row?.active === true &&

@@ -56,8 +56,10 @@ export const replaceRegistration: Handling<'replaceRegistration'> = async (
     return refused('client_id: must be the id of this registration (RFC 7592 section 2.2)')
   const { draft, handedOn } = read
   const secretSent = metadata['client_secret'] ?? null
-  const outcome = await database.tenant(
+  const outcome = await inTenant(
+    database,
     tenantId,
+    context,
     async (tx): Promise<Registration | MetadataRefused | null> => {
       const before = await lockApplication(tx, tenantId, clientId)
       if (before === undefined) return null
@@ -89,7 +91,6 @@ export const replaceRegistration: Handling<'replaceRegistration'> = async (
       appendAudit(tx, [auditOf(needs, type, tenantId, clientId, from, context)])
       return registrationOf(row, handedOn, tenantSlug, secret, found.token)
     },
-    { signal: context.signal },
   )
   forget(needs, clientId)
   if (outcome === null) return DELETED

@@ -16,6 +16,7 @@ import type { ApplicationUnknown } from './protocol.js'
 import type { ApplicationsNeeds, Handling } from './read.js'
 import { needsSecret } from './rows.js'
 import { powersBeyond } from '../../../domain/scopes.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export const deleteApplication: Handling<'deleteApplication'> = (needs, message, context) =>
   changing(needs, message, context, async (tx, application) => {
@@ -58,18 +59,19 @@ export const rotateApplicationSecret: Handling<'rotateApplicationSecret'> = (
 export async function changing<T>(
   { database, tokens }: ApplicationsNeeds,
   { caller, applicationId }: { readonly caller: Caller; readonly applicationId: string },
-  { signal }: MessageContext,
+  context: MessageContext,
   change: (tx: Transaction, row: ApplicationRow) => Promise<T>,
 ): Promise<T | ApplicationUnknown> {
   const { tenantId } = caller.principal
   if (!isUuid(applicationId)) return { tag: 'unknown' }
-  const changed = await database.tenant<T | ApplicationUnknown>(
+  const changed = await inTenant<T | ApplicationUnknown>(
+    database,
     tenantId,
+    context,
     async (tx) => {
       const row = await lockApplication(tx, tenantId, applicationId)
       return row === undefined ? { tag: 'unknown' } : change(tx, row)
     },
-    { signal },
   )
   // Drops the cached client in this process. The commit notifies the other processes.
   tokens.send('invalidate', { ids: [applicationId] })

@@ -13,6 +13,7 @@ import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.j
 import { pageOf } from '../../../platform/paging.js'
 import type { TokensProtocol } from '../../tokens/protocol.js'
 import type { Application, ApplicationsProtocol } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export type ApplicationsNeeds = {
   readonly database: Database
@@ -38,15 +39,11 @@ export const listApplications: Handling<'listApplications'> = async (needs, mess
 export const getApplication: Handling<'getApplication'> = async (
   { database },
   { principal: { tenantId }, applicationId },
-  { signal },
+  context,
 ) => {
   if (!isUuid(applicationId)) return { tag: 'unknown' }
-  const row = await database.tenant(
-    tenantId,
-    (tx) => findApplication(tx, tenantId, applicationId),
-    {
-      signal,
-    },
+  const row = await inTenant(database, tenantId, context, (tx) =>
+    findApplication(tx, tenantId, applicationId),
   )
   return row === undefined ? { tag: 'unknown' } : { tag: 'found', application: toApplication(row) }
 }

@@ -3,6 +3,7 @@ import { resourceScopeNames } from '../../../../storage/oauth/api-resources.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import type { ApplicationDraft } from './protocol.js'
 import { areOwnScopes } from './rules.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /**
  * Reads the resources only if the draft has a scope that this service does not define.
@@ -16,5 +17,5 @@ export async function resourceScopesFor(
   signal: AbortSignal,
 ): Promise<readonly string[]> {
   if (areOwnScopes(draft)) return []
-  return database.tenant(tenantId, (tx) => resourceScopeNames(tx, tenantId, which), { signal })
+  return inTenant(database, tenantId, { signal }, (tx) => resourceScopeNames(tx, tenantId, which))
 }

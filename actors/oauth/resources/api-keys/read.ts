@@ -9,6 +9,7 @@ import { pageOf } from '../../../platform/paging.js'
 import type { TokensProtocol } from '../../tokens/protocol.js'
 import type { ApiKeyRecord, ApiKeysProtocol } from './protocol.js'
 import type { ApiKeysSettings } from './settings.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 export const UNKNOWN = { tag: 'unknown' } as const
 
@@ -32,11 +33,11 @@ export const listApiKeys: Handling<'listApiKeys'> = async (needs, message, conte
 export const readApiKey: Handling<'readApiKey'> = async (
   { database, clock },
   { caller, keyId },
-  { signal },
+  context,
 ) => {
   const { tenantId } = caller.principal
   if (!isUuid(keyId)) return UNKNOWN
-  const row = await database.tenant(tenantId, (tx) => findApiKey(tx, tenantId, keyId), { signal })
+  const row = await inTenant(database, tenantId, context, (tx) => findApiKey(tx, tenantId, keyId))
   return row === undefined ? UNKNOWN : { tag: 'found', key: recordOf(row, clock.now()) }
 }
 

@@ -35,6 +35,7 @@ import {
 import { targetOf } from './target.js'
 import { getUserinfo } from './userinfo.js'
 import { validateRequest } from './validate-request.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 type Handling<K extends keyof AuthorizationProtocol> = Handler<
   AuthorizationNeeds,
@@ -151,10 +152,10 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
         message,
         context,
       ).catch(refuseGone),
-    async listConsents({ database }, { tenantId, subject }, { signal }) {
-      const rows = await database.tenant(tenantId, (tx) => listConsents(tx, tenantId, subject), {
-        signal,
-      })
+    async listConsents({ database }, { tenantId, subject }, context) {
+      const rows = await inTenant(database, tenantId, context, (tx) =>
+        listConsents(tx, tenantId, subject),
+      )
       return { tag: 'listed', consents: rows }
     },
     withdrawConsent: withdraw,

@@ -6,6 +6,7 @@ import type { BrowserSession } from '../../../identity/sign-in/sessions/protocol
 import { formTarget } from './locations.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import type { AccountsShown, ChooseAccount } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** The account that the user may continue with, or whether a choice is needed at all. */
 type AccountChoice =
@@ -42,7 +43,7 @@ export async function noteChoice(
   if (account === 'another') return account
   const read = await sessions.read({ token: sessionToken }, context)
   if (read.tag !== 'open' || read.session.id !== account) return 'gone'
-  await database.tenant(tenantId, (tx) => chooseSession(tx, tenantId, id, account), context)
+  await inTenant(database, tenantId, context, (tx) => chooseSession(tx, tenantId, id, account))
   return undefined
 }
 

@@ -9,6 +9,7 @@ import type { Database } from '../../../../storage/platform/sql.js'
 import { CREDENTIAL_DETAILS_TYPE } from '../../../domain/credentials/catalogue.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { knownAudience } from '../issue/audience.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 type Needs = {
   readonly database: Database
@@ -25,12 +26,12 @@ export async function offeredTo(
   { database, clock }: Needs,
   issuerState: string | null | undefined,
   { tenantId, sub }: { readonly tenantId: string; readonly sub: string },
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<OfferedTo> {
   if (issuerState == null) return { offerId: null }
-  const offer = await database.tenant(tenantId, (tx) => findOfferByCode(tx, sha256(issuerState)), {
-    signal,
-  })
+  const offer = await inTenant(database, tenantId, context, (tx) =>
+    findOfferByCode(tx, sha256(issuerState)),
+  )
   const isOpen =
     offer?.grantType === 'authorization_code' &&
     offer.status === 'offered' &&

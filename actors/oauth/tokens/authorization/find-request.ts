@@ -143,7 +143,7 @@ export async function findRequest(
   // The tenant is unknown until the request is found, so the look-up crosses tenants.
   return needs.database.system(
     (tx) => findAuthorizationRequest<AuthorizationRequest>(tx, sha256(handle), needs.clock.now()),
-    { signal: context.signal },
+    context,
   )
 }
 

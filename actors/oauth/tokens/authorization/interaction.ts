@@ -47,6 +47,7 @@ import type {
 import { UNKNOWN_AUDIENCE } from './target.js'
 import { scopesAt } from './resource-consent.js'
 import type { Allowed, InteractionNeeds, PendingRequest } from './pending-request.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 /** Time to sign in and consent: the hour of a sign-in and a margin. */
 const REQUEST_MS = 75 * 60_000
@@ -128,11 +129,11 @@ async function appointedScopes(
   { database }: InteractionNeeds,
   { client }: PendingRequest,
   { tenantId, accountId, level }: BrowserSession,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<readonly string[]> {
   if (client.metadataUrl !== CONSOLE_CLIENT_ID || level < 2) return []
   // Accounts belong to no tenant, so the look-up crosses tenants.
-  return database.system((tx) => findOperatorScopes(tx, tenantId, accountId), { signal })
+  return database.system((tx) => findOperatorScopes(tx, tenantId, accountId), context)
 }
 
 type Found =
@@ -300,21 +301,16 @@ async function consentsBefore(
   { database }: InteractionNeeds,
   { client }: PendingRequest,
   { session, resources }: Granting,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<ConsentsBefore> {
   const { tenantId, sub: subject } = session
   const key = { tenantId, subject, clientId: client.id }
-  return database.tenant(
-    tenantId,
-    (tx) =>
-      findConsents(
-        tx,
-        key,
-        resources.map(({ id }) => id),
-      ),
-    {
-      signal,
-    },
+  return inTenant(database, tenantId, context, (tx) =>
+    findConsents(
+      tx,
+      key,
+      resources.map(({ id }) => id),
+    ),
   )
 }
 
@@ -376,12 +372,12 @@ async function askConsent(
 async function documentedClient(
   { database, logos }: InteractionNeeds,
   { id, tenantId, metadataUrl }: PendingRequest['client'],
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<DocumentedClient | null> {
   if (metadataUrl === null) return null
-  const facts = await database.tenant(tenantId, (tx) => findObservedFacts(tx, tenantId, id), {
-    signal,
-  })
+  const facts = await inTenant(database, tenantId, context, (tx) =>
+    findObservedFacts(tx, tenantId, id),
+  )
   if (facts === undefined) return null
   return {
     host: hostOfClientId(metadataUrl),
@@ -396,7 +392,7 @@ async function store(
   { database, clock, random }: InteractionNeeds,
   { client, request, requestedAt, pushedId, stored }: PendingRequest,
   handle: string,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<void> {
   if (stored !== null) return
   const { tenantId } = client
@@ -410,5 +406,5 @@ async function store(
     createdAt: requestedAt,
     expiresAt: new Date(clock.now().getTime() + REQUEST_MS),
   }
-  await database.tenant(tenantId, (tx) => insertAuthorizationRequest(tx, row), { signal })
+  await inTenant(database, tenantId, context, (tx) => insertAuthorizationRequest(tx, row))
 }

@@ -15,6 +15,7 @@ import type { TokensProtocol } from '../protocol.js'
 import { readIdTokenHint } from './id-token-hint.js'
 import { withParameters } from './locations.js'
 import type { EndSessionRequest, Refused, SessionEnded } from './protocol.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 type LogoutNeeds = {
   readonly database: Database
@@ -57,7 +58,7 @@ export async function endSession(
   const told =
     ownId === null
       ? []
-      : await database.tenant(tenantId, (tx) => listLogoutFrames(tx, tenantId, ownId), context)
+      : await inTenant(database, tenantId, context, (tx) => listLogoutFrames(tx, tenantId, ownId))
   const frames = told.map(({ uri, sessionId: sid }) => withParameters(uri, { iss: issuer, sid }))
   for (const id of ids) {
     await sessions.end({ session: { tenantId, id }, reason: 'client_logout' }, context)
@@ -68,14 +69,11 @@ export async function endSession(
   tokens.send('invalidate', { ids: [...ids] })
 
   // The tenant is unknown until the application is found, so the look-up crosses tenants.
-  const client = await database.system(
-    async (tx) => {
-      const { clientId } = hint
-      const id = isUuid(clientId) ? clientId : (await findByMetadataUrl(tx, tenantId, clientId))?.id
-      return id === undefined ? undefined : findAuthorizingClient(tx, id)
-    },
-    { signal: context.signal },
-  )
+  const client = await database.system(async (tx) => {
+    const { clientId } = hint
+    const id = isUuid(clientId) ? clientId : (await findByMetadataUrl(tx, tenantId, clientId))?.id
+    return id === undefined ? undefined : findAuthorizingClient(tx, id)
+  }, context)
   const known = client !== undefined && client.tenantId === tenantId
   const tenant = known ? brandingOf(tenantId, client.tenantName, client.tenantSettings) : null
   const redirectUri = form.get('post_logout_redirect_uri')

@@ -111,7 +111,7 @@ export async function notPending(
   // The tenant is unknown until the request is found, so the look-up crosses tenants.
   const row = await needs.database.system(
     (tx) => findEndedAuthorizationRequest<AuthorizationRequest>(tx, sha256(handle)),
-    { signal: context.signal },
+    context,
   )
   const client = row === undefined ? null : await clientOf(needs, row.clientId, context)
   if (row === undefined || client === null) return OVER

@@ -78,7 +78,7 @@ export async function getUserinfo(
       await findPerson(tx, tenantId, subject),
       grantId == null ? undefined : await findClaimedGrant(tx, tenantId, grantId),
     ],
-    { signal: context.signal },
+    context,
   )
   if (![issuer, audience].some((own) => own !== undefined && principal.audience.includes(own)))
     return FOR_ANOTHER

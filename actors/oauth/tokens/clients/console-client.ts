@@ -16,6 +16,7 @@ import { sha256 } from '../../../domain/secret-hashes.js'
 import type { Client } from './clients.js'
 import type { OAuthForm } from '../form.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const NAME = 'Console'
 
@@ -30,7 +31,7 @@ type ConsoleClientNeeds = {
 export async function provideConsoleClient(
   { database, clock, random, issuer }: ConsoleClientNeeds,
   tenantId: string,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<string> {
   const client = {
     tenantId,
@@ -41,7 +42,7 @@ export async function provideConsoleClient(
     scopes: [...CONSOLE_SCOPES],
     now: clock.now(),
   }
-  return database.tenant(tenantId, (tx) => provideBuiltInClient(tx, client), { signal })
+  return inTenant(database, tenantId, context, (tx) => provideBuiltInClient(tx, client))
 }
 
 /** The client of the code or refresh token in the form, if it is the console's. */

@@ -214,9 +214,10 @@ async function findPending(
     const from = { address, signal: context.signal }
     const guess = await countGuess(coordination, guessing, from, async (wrong) => {
       // The tenant is unknown until the code is found, so the look-up crosses tenants.
-      const request = await database.system((tx) => findByUserCode(tx, userCode, clock.now()), {
-        signal: context.signal,
-      })
+      const request = await database.system(
+        (tx) => findByUserCode(tx, userCode, clock.now()),
+        context,
+      )
       const client =
         request === undefined ? null : await activeClient(database, request.clientId, context)
       if (request !== undefined && client !== null)

@@ -161,9 +161,7 @@ async function deciderOf(
   const { tenantId, subject: sub, sessionId: id, organizationId, authTimeSecs } = principal
   if (id === null) return null
   // Accounts belong to no tenant, so the look-up crosses tenants.
-  const roles = await database.system((tx) => findPersonRoles(tx, tenantId, sub), {
-    signal: context.signal,
-  })
+  const roles = await database.system((tx) => findPersonRoles(tx, tenantId, sub), context)
   if (roles === undefined) return null
   return {
     id,
@@ -235,9 +233,9 @@ export async function answerInbox(
 async function tenantOf(
   { database }: InboxNeeds,
   { tenantId }: BrowserSession,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<PageTenant> {
-  const branding = await database.system((tx) => findTenantBranding(tx, tenantId), { signal })
+  const branding = await database.system((tx) => findTenantBranding(tx, tenantId), context)
   if (branding === undefined) throw new Error('the tenant of an open session is gone')
   return brandingOf(tenantId, branding.tenantName, branding.tenantSettings)
 }

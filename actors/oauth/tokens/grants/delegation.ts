@@ -67,14 +67,11 @@ export async function grantDelegated(
   context: MessageContext,
 ): Promise<DelegatedGranted | { readonly tag: 'gone' }> {
   // The agent's session may belong to another tenant, so the look-up crosses tenants.
-  const found = await database.system(
-    async (tx) => {
-      const row = await findDelegation(tx, tenantId, delegationId)
-      const key = agentSessionId && (await findSessionKey(tx, tenantId, agentSessionId))
-      return row === undefined || row.revokedAt !== null ? null : { row, key: key ?? null }
-    },
-    { signal: context.signal },
-  )
+  const found = await database.system(async (tx) => {
+    const row = await findDelegation(tx, tenantId, delegationId)
+    const key = agentSessionId && (await findSessionKey(tx, tenantId, agentSessionId))
+    return row === undefined || row.revokedAt !== null ? null : { row, key: key ?? null }
+  }, context)
   if (found === null) return { tag: 'gone' }
   const { row, key } = found
   const now = clock.now()

@@ -75,7 +75,7 @@ export async function grantBackchannel(
     now,
   }
   // The tenant is unknown until the code is found, so the poll crosses tenants.
-  const polled = await database.system((tx) => recordPoll(tx, key), { signal: context.signal })
+  const polled = await database.system((tx) => recordPoll(tx, key), context)
   const verdict = polled === undefined ? 'unknown' : judgePoll(polled, now)
   switch (verdict) {
     case 'unknown':

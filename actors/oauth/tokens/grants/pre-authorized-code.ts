@@ -72,9 +72,7 @@ export async function grantPreAuthorized(
   )
   if (code.length > CODE_CHARACTERS_MAX) return unknown
   // The tenant is unknown until the code is found, so the look-up crosses tenants.
-  const offer = await database.system((tx) => findOfferByCode(tx, sha256(code)), {
-    signal: context.signal,
-  })
+  const offer = await database.system((tx) => findOfferByCode(tx, sha256(code)), context)
   if (offer === undefined || offer.grantType !== 'pre-authorized_code') return unknown
   if (client !== null && client.row.tenantId !== offer.tenantId) return unknown
   const txCode = form.get('tx_code')

@@ -148,10 +148,7 @@ async function verifyTokens(
     return proof.refusal('subject_token is bound to a key: send a DPoP proof')
   if (mayAct !== null) {
     const known =
-      isUuid(mayAct) &&
-      (await database.system((tx) => agentBelongs(tx, tenantId, mayAct), {
-        signal: context.signal,
-      }))
+      isUuid(mayAct) && (await database.system((tx) => agentBelongs(tx, tenantId, mayAct), context))
     if (!known)
       return refuse(
         'invalid_request',

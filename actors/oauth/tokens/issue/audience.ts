@@ -4,6 +4,7 @@ import { type ApplicationRow, knownAudiences } from '../../../../storage/oauth/a
 import type { Database } from '../../../../storage/platform/sql.js'
 import { PERSON_SCOPES } from '../../../domain/scopes.js'
 import type { OAuthForm } from '../form.js'
+import { inTenant } from '../../../platform/in-tenant.js'
 
 const RESOURCES_MAX = 10
 
@@ -78,12 +79,8 @@ export async function knownAudience(
   // PostgreSQL rejects NUL even in a search value.
   if (others.some((audience) => audience.includes('\0'))) return null
   const spellings = others.flatMap(spellingsOf)
-  const found = await database.tenant(
-    tenantId,
-    (tx) => knownAudiences(tx, tenantId, spellings, issuer),
-    {
-      signal: context.signal,
-    },
+  const found = await inTenant(database, tenantId, context, (tx) =>
+    knownAudiences(tx, tenantId, spellings, issuer),
   )
   return spelledAs(requested, [...found, ...own])
 }

@@ -139,8 +139,6 @@ async function personal(
   const names = claims?.idToken ?? []
   if (names.length === 0) return {}
   // Accounts belong to no tenant, so the look-up crosses tenants.
-  const facts = await database.system((tx) => findPerson(tx, tenantId, subject), {
-    signal: context.signal,
-  })
+  const facts = await database.system((tx) => findPerson(tx, tenantId, subject), context)
   return facts === undefined ? {} : claimsOf(facts, [], names)
 }

@@ -147,17 +147,14 @@ function describe({
 async function refreshToken(
   { database, clock, issuer }: IntrospectionNeeds,
   token: string,
-  { signal }: MessageContext,
+  context: MessageContext,
 ): Promise<Introspection> {
   // The tenant is unknown until the token is found, so the look-up crosses tenants.
-  const [row, clientId] = await database.system(
-    async (tx) => {
-      const found = await findRefreshToken(tx, sha256(token))
-      const url = found && (await findMetadataUrl(tx, found.tenantId, found.clientId))
-      return [found, url ?? found?.clientId] as const
-    },
-    { signal },
-  )
+  const [row, clientId] = await database.system(async (tx) => {
+    const found = await findRefreshToken(tx, sha256(token))
+    const url = found && (await findMetadataUrl(tx, found.tenantId, found.clientId))
+    return [found, url ?? found?.clientId] as const
+  }, context)
   if (row === undefined || clientId === undefined) return INACTIVE
   if (row.rotatedAt !== null || row.revokedAt !== null) return INACTIVE
   if (row.sessionEndedAt !== null || row.expiresAt <= clock.now()) return INACTIVE

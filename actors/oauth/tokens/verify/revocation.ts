@@ -77,9 +77,7 @@ async function revokeFamily(
   context: MessageContext,
 ): Promise<Revoked | OAuthRefused> {
   // The tenant is unknown until the token is found, so the look-up crosses tenants.
-  const row = await database.system((tx) => findRefreshToken(tx, sha256(token)), {
-    signal: context.signal,
-  })
+  const row = await database.system((tx) => findRefreshToken(tx, sha256(token)), context)
   if (row === undefined) return DONE
   if (row.clientId !== client.row.id) return notTheirs()
   const { tenantId, familyId, sessionId, subject, subjectType, delegationId } = row

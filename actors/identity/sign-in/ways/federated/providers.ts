@@ -12,6 +12,7 @@ import {
 import { isUuid } from '../../../../domain/ids.js'
 import type { Upstream } from '../../../../domain/upstream.js'
 import type { GenericOauthSettings, SocialSettings } from './settings.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 export type Provider = {
   readonly id: string
@@ -67,27 +68,27 @@ export function providersOf(
   const own = new Map(deploymentProviders(settings).map((provider) => [provider.id, provider]))
 
   return {
-    async find({ id: tenantId, deployment }, id, { signal }) {
+    async find({ id: tenantId, deployment }, id, context) {
       const known = own.get(id)
       if (known !== undefined) return deployment ? known : undefined
       if (!settings.enterprise.enabled || !isUuid(id)) return undefined
-      const row = await database.tenant(tenantId, (tx) => findIdentityProvider(tx, tenantId, id), {
-        signal,
-      })
+      const row = await inTenant(database, tenantId, context, (tx) =>
+        findIdentityProvider(tx, tenantId, id),
+      )
       return row?.active === true ? tenantProvider(row, sealer) : undefined
     },
-    async named(id, { signal }) {
+    async named(id, context) {
       const known = own.get(id)
       if (known !== undefined || !settings.enterprise.enabled || !isUuid(id)) return known
-      const row = await database.system((tx) => findActiveProvider(tx, id), { signal })
+      const row = await database.system((tx) => findActiveProvider(tx, id), context)
       return row && tenantProvider(row, sealer)
     },
-    async offered({ id: tenantId, deployment }, { signal }) {
+    async offered({ id: tenantId, deployment }, context) {
       const everywhere = deployment ? [...own.values()].map(({ id, name }) => ({ id, name })) : []
       if (!settings.enterprise.enabled) return everywhere
-      const rows = await database.tenant(tenantId, (tx) => offeredIdentityProviders(tx, tenantId), {
-        signal,
-      })
+      const rows = await inTenant(database, tenantId, context, (tx) =>
+        offeredIdentityProviders(tx, tenantId),
+      )
       return [...rows, ...everywhere]
     },
   }

@@ -40,7 +40,7 @@ import { inTenant } from '../../../../platform/in-tenant.js'
 const SKEW_MS = 30_000
 
 const brandingIn = ({ database }: FederatedLoginTools, tenantId: string, context: MessageContext) =>
-  database.tenant(tenantId, (tx) => findTenantBranding(tx, tenantId), context)
+  inTenant(database, tenantId, context, (tx) => findTenantBranding(tx, tenantId))
 
 export const startSso: FederatedLoginHandler<'startSso'> = async (tools, message, context) => {
   const token = message.flow ?? (await startFlow(tools, message, context))
@@ -277,7 +277,7 @@ async function recordFailure(
   }
   const failed = catalogued('sso.login.failed', subject, { provider, reason, detail, ip })
   const event = { id: tools.random.uuid(), tenantId, occurredAt: now, ...failed }
-  await tools.database.tenant(tenantId, (tx) => appendEvents(tx, [event]), context)
+  await inTenant(tools.database, tenantId, context, (tx) => appendEvents(tx, [event]))
 }
 
 /** True if the provider confirms an authentication after the browser was sent there. */

@@ -11,6 +11,7 @@ import type { PasskeyHandler, PasskeyTools } from './needs.js'
 import { levelOfPasskey, methodsOfPasskey } from './credential.js'
 import { prove } from './proof.js'
 import { COPIED } from './sign-in.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 const bound = ({ tenantId, id }: BrowserSessionRow, browser: string) =>
   ({ tenantId, purpose: 'second_factor', sessionId: id, browser }) as const
@@ -73,5 +74,5 @@ async function recordClonedKey(
 ): Promise<void> {
   const { type, fields } = COPIED
   const cloned = personEvent(random, { ...eventBase(session, context), type, fields }, clock.now())
-  await database.tenant(session.tenantId, (tx) => appendEvents(tx, [cloned]), context)
+  await inTenant(database, session.tenantId, context, (tx) => appendEvents(tx, [cloned]))
 }

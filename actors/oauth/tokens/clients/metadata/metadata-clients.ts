@@ -118,9 +118,8 @@ async function admit(
   if ('refused' in judged) return judged.refused
   const { policy } = judged
   const now = clock.now()
-  const { signal } = context
   // A new client is counted before its host is asked, and again when it is stored.
-  const before = await inTenant(database, tenantId, { signal }, async (tx) =>
+  const before = await inTenant(database, tenantId, context, async (tx) =>
     (await findObservedClient(tx, tenantId, clientId)) === undefined
       ? fullSince(tx, tenantId, policy.maxNewClientsPerHour, now)
       : null,
@@ -143,7 +142,7 @@ async function admit(
     now,
     grantsUntil: new Date(now.getTime() + grantSecsMax * 1000),
   }
-  const observed = await inTenant(database, tenantId, { signal }, (tx) =>
+  const observed = await inTenant(database, tenantId, context, (tx) =>
     observe(random, tx, observation, policy.maxNewClientsPerHour, context.requestId),
   )
   if ('fullSince' in observed) return tooMany(observed.fullSince, now)

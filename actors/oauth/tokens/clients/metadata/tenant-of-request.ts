@@ -6,6 +6,7 @@ import type { Database } from '../../../../../storage/platform/sql.js'
 import { slugOfHost, type TenancySettings } from '../../../../domain/tenants/resolution.js'
 import type { Tenant } from '../../../../domain/tenants/tenancy.js'
 import type { TenantsProtocol } from '../../../../identity/users/tenants/protocol.js'
+import { inTenant } from '../../../../platform/in-tenant.js'
 
 export type TenantOfRequest =
   | { readonly tag: 'tenant'; readonly tenantId: string }
@@ -48,9 +49,7 @@ export async function tenantOfRequest(
   if (apis.length === 0) return isDefault ? tenant(found.tenant.id) : { tag: 'nothing_named' }
   if (!isDefault || apis.some((one) => one.includes('\0'))) return { tag: 'unknown_resource' }
   const { id } = found.tenant
-  const known = await database.tenant(id, (tx) => knownAudiences(tx, id, apis), {
-    signal: context.signal,
-  })
+  const known = await inTenant(database, id, context, (tx) => knownAudiences(tx, id, apis))
   return known.length > 0 ? tenant(id) : { tag: 'unknown_resource' }
 }
 
