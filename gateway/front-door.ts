@@ -134,7 +134,7 @@ export function openFrontDoor(
   const addresses = clientAddresses(server.trusted_proxies)
   const quotas = openQuotas({
     enabled: server.endpoint_throttle.enabled,
-    throttle: options.refs.get('throttle') as ActorRef<RateLimitsProtocol> | undefined,
+    throttle: options.refs.get('rate-limits') as ActorRef<RateLimitsProtocol> | undefined,
     clock,
     log,
   })

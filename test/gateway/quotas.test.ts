@@ -18,10 +18,10 @@ type Throttle = Partial<{
 function throttleRef(answers: Throttle): ActorRef<never> {
   const ask = async (kind: keyof RateLimitsProtocol, message: never) => {
     const answer = answers[kind]
-    if (answer === undefined) throw new ActorUnavailable('throttle', kind, 'stopped')
+    if (answer === undefined) throw new ActorUnavailable('rate-limits', kind, 'stopped')
     return answer(message)
   }
-  return withMethods({ name: 'throttle', ask } as unknown as ActorRef<never>)
+  return withMethods({ name: 'rate-limits', ask } as unknown as ActorRef<never>)
 }
 
 /** A clock with a fixed time of day and running timers. */

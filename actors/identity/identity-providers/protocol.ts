@@ -138,6 +138,6 @@ export type RecordMissing = {
 export type DomainTaken = { readonly tag: 'taken' }
 export type ResolverSilent = { readonly tag: 'resolver_silent' }
 
-export const identityProviders = address<IdentityProvidersProtocol>('federation', {
+export const identityProviders = address<IdentityProvidersProtocol>('identity-providers', {
   idempotent: ['listSsoProviders', 'getSsoProvider', 'listDomains', 'getDomain'],
 })

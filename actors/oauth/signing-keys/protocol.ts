@@ -120,6 +120,6 @@ export type KeysState = {
 /** No keys are in memory, and the database or the kms is unavailable. */
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
-export const signingKeys = address<SigningKeysProtocol>('keys', {
+export const signingKeys = address<SigningKeysProtocol>('signing-keys', {
   idempotent: ['sign', 'keySet', 'signForTenant', 'tenantKeySet', 'verificationKey', 'state'],
 })

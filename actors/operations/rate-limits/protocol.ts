@@ -105,4 +105,4 @@ export type CountsSettled = {
   readonly totals: readonly (number | null)[]
 }
 
-export const rateLimits = address<RateLimitsProtocol>('throttle')
+export const rateLimits = address<RateLimitsProtocol>('rate-limits')

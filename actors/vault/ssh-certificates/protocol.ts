@@ -80,6 +80,6 @@ export type NotOwner = { readonly tag: 'not_owner' }
 export type ReadRevocationList = { readonly tenantId: TenantId; readonly credentialId: string }
 export type RevocationList = { readonly tag: 'list'; readonly krl: Uint8Array }
 
-export const sshCertificates = address<SshCertificatesProtocol>('sshca', {
+export const sshCertificates = address<SshCertificatesProtocol>('ssh-certificates', {
   idempotent: ['getSshRevocationList'],
 })

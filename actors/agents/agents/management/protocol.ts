@@ -113,6 +113,6 @@ export type MayNotManage =
   | { readonly tag: 'bound_token' }
   | OwnerAbove
 
-export const agentManagement = address<AgentManagementProtocol>('roster', {
+export const agentManagement = address<AgentManagementProtocol>('agent-management', {
   idempotent: ['listAgents', 'readAgent'],
 })

@@ -94,7 +94,7 @@ export type CreatePayout = Creation & {
 }
 export type CreateStatement = Creation & { readonly currency: string }
 
-export const payouts = address<PayoutsProtocol>('settlement', {
+export const payouts = address<PayoutsProtocol>('payouts', {
   idempotent: [
     'listSettlements',
     'listDisputes',

@@ -184,7 +184,7 @@ export type InvitationShown = {
 export type ChangeShown = { readonly tenant: PageTenant; readonly email: string }
 export type VerificationShown = { readonly tenant: PageTenant; readonly email: string }
 
-export const passwordRecovery = address<PasswordRecoveryProtocol>('credentials', {
+export const passwordRecovery = address<PasswordRecoveryProtocol>('password-recovery', {
   idempotent: [
     'showSignUp',
     'showSignUpLink',

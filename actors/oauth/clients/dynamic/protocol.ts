@@ -79,6 +79,6 @@ export type TokenCreated = {
 /** No requested scope is left. */
 export type ScopesRefused = { readonly tag: 'no_scope_left' }
 
-export const clientRegistration = address<ClientRegistrationProtocol>('registration', {
+export const clientRegistration = address<ClientRegistrationProtocol>('client-registration', {
   idempotent: ['readRegistration'],
 })

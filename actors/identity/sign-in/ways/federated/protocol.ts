@@ -202,6 +202,6 @@ export type TenantUnusable =
   | { readonly tag: 'unknown_tenant' }
   | { readonly tag: 'conflicting_tenant' }
 
-export const federatedLogin = address<FederatedLoginProtocol>('sso', {
+export const federatedLogin = address<FederatedLoginProtocol>('federated-login', {
   idempotent: ['offered', 'identities', 'checkSso'],
 })
