@@ -1,5 +1,5 @@
-/** [auth]: password hashing and brute-force limits. */
-import { count, seconds } from '../../../runtime/kernel/config/kinds.js'
+/** [auth]: password hashing and brute-force limits. Breached passwords: keys of [challenge]. */
+import { count, flag, seconds, url } from '../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../runtime/kernel/config/section.js'
 
 /** The coordination backends support windows of at most 30 days (storage/platform/coordination/port.ts). */
@@ -42,3 +42,10 @@ export const authSettings = section(
 )
 
 export type AuthSettings = SettingsOf<typeof authSettings>
+
+export const breachShape = {
+  hibp_enabled: flag(false).describe('Refuse breached passwords. Required in production.'),
+  hibp_url: url(['https:'], 'an https URL', 'https://api.pwnedpasswords.com')
+    .default('https://api.pwnedpasswords.com')
+    .describe('Breached-password range API; GET {hibp_url}/range/{five hexadecimal digits}.'),
+}

@@ -53,6 +53,9 @@ export type SettingsOf<S> =
       : DeepReadonly<Fields<F>>
     : never
 
+/** The rules of a part of a section, which is declared elsewhere. */
+export type RulesOf<F extends Shape> = readonly SectionRule<DeepReadonly<Fields<F>>>[]
+
 /** Declares the section `[name]`. Nested tables are `z.object` values of the shape. */
 export function section<
   const Name extends string,

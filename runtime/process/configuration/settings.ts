@@ -21,7 +21,6 @@ import { siweSettings } from '../../../actors/identity/sign-in/ways/ethereum/set
 import { phoneSettings, smsSettings } from '../../../actors/identity/sign-in/ways/phone/settings.js'
 import { passkeySettings } from '../../../actors/identity/sign-in/ways/passkey/settings.js'
 import { authSettings } from '../../../actors/identity/passwords/settings.js'
-import { challengeSettings } from '../../../actors/agents/proof-of-work/settings.js'
 import { scimSettings } from '../../../actors/identity/scim/settings.js'
 import {
   enterpriseSsoSettings,
@@ -50,6 +49,7 @@ import {
   redisSettings,
 } from '../../../storage/platform/settings.js'
 
+import { challengeSettings } from './challenge.js'
 import { deploymentSettings, securitySettings } from './deployment.js'
 import type { SettingsTree } from '../../kernel/config/assemble.js'
 import { telemetrySettings } from '../telemetry/settings.js'
