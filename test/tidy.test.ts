@@ -286,6 +286,16 @@ test('a function of storage has the name of no operation', (t) => {
   )
 })
 
+test('a search for an operation of an actor finds its handler', (t) => {
+  const actors = sources.filter(({ path }) => path.startsWith('actors/') && !isProtocol(path))
+  const words = new Set(actors.flatMap(({ text }) => text.match(/\b\w+\b/g) ?? []))
+  const served = routes.filter(({ target }) => target.via === 'actor')
+  t.deepEqual(
+    served.map(({ operationId }) => operationId).filter((name) => !words.has(name)),
+    [],
+  )
+})
+
 test('storage and the kernel speak no HTTP', (t) => {
   const speaking = sources
     .filter(({ path }) => path.startsWith('storage/') || path.startsWith('runtime/kernel/'))

@@ -91,6 +91,7 @@ export function registrationTools(needs: RegistrationNeeds): RegistrationTools {
   }
 }
 
+// Also the operation `startWorkspaceBootstrap`.
 export const startAgentRegistration: Does<'startAgentRegistration'> = async (
   tools,
   { kind, ...start },

@@ -40,6 +40,7 @@ export const readScimServiceProviderConfig: Handling<'readScimServiceProviderCon
 })
 
 /** One schema, or all of them as a list. */
+// Also the operation `listScimSchemas`.
 export const readScimSchema: Handling<'readScimSchema'> = async ({ base, groups }, { id }) => {
   const all = SCHEMAS.filter((schema) => groups || schema.id !== GROUP_SCHEMA).map((schema) => ({
     schemas: [SCHEMA_SCHEMA],
@@ -50,6 +51,7 @@ export const readScimSchema: Handling<'readScimSchema'> = async ({ base, groups 
 }
 
 /** One resource type, or all of them as a list. */
+// Also the operation `listScimResourceTypes`.
 export const readScimResourceType: Handling<'readScimResourceType'> = async (
   { base, groups },
   { id },

@@ -94,6 +94,7 @@ export const createScimUser: Handling<'createScimUser'> = (needs, message, conte
 export const readScimUser: Handling<'readScimUser'> = (needs, message, context) =>
   refusing(() => needs.database.system((tx) => shown(needs, tx, message), context))
 
+// Also the operation `searchScimUsers`.
 export const listScimUsers: Handling<'listScimUsers'> = (
   { base, groups, clock, database, maxResults },
   message,

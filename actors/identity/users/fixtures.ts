@@ -134,6 +134,7 @@ async function insert(
   return { tag: 'minted', id, email, password, status: 'active', createdAt, replayed: false }
 }
 
+// Also the operation `recoverFixtureUserPassword`.
 export const rotateFixtureUserPassword: Handling<'rotateFixtureUserPassword'> = async (
   needs,
   message,

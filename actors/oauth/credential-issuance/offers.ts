@@ -113,6 +113,7 @@ export const deleteCredentialOffer: Handling<'deleteCredentialOffer'> = async (
   })
 }
 
+// Also the operations `readRootCredentialOffer` and `readTenantCredentialOffer`.
 export const showCredentialOffer: Handling<'showCredentialOffer'> = async (
   tools,
   { tenantSlug, handle },

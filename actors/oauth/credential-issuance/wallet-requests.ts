@@ -25,6 +25,7 @@ const TYPE_METADATA_MAX_AGE_SECS = 3_600
 const NOTIFICATION_EVENTS = ['credential_accepted', 'credential_failure', 'credential_deleted']
 const NOTIFICATION_TEXT_MAX = 1_024
 
+// Also the operation `createTenantCredentialNonce`.
 export const createCredentialNonce: Handling<'createCredentialNonce'> = async (
   { issuers, nonces, baseUrl },
   { tenantSlug },
@@ -35,6 +36,7 @@ export const createCredentialNonce: Handling<'createCredentialNonce'> = async (
   return { tag: 'made', nonce: await nonces.make(issuer?.identifier ?? baseUrl) }
 }
 
+// Also the operation `requestTenantCredential`.
 export const requestCredential: Handling<'requestCredential'> = async (tools, request, context) => {
   const issuer = await tools.issuers.bySlug(request.tenantSlug, context)
   if (issuer === null)
@@ -59,6 +61,7 @@ export const requestCredential: Handling<'requestCredential'> = async (tools, re
   return outcome
 }
 
+// Also the operation `notifyTenantCredentialIssuer`.
 export const notifyRootCredentialIssuer: Handling<'notifyRootCredentialIssuer'> = async (
   tools,
   request,

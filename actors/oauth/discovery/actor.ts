@@ -144,6 +144,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
           : { tag: 'not_enabled' }
       },
 
+      // Also the operation `getTenantCredentialIssuerMetadata`.
       async getCredentialIssuerMetadata({ tenantSlug, signed }, context) {
         const tenant =
           tenantSlug === null ? await rootTenant(context) : await issuing(tenantSlug, context)

@@ -99,6 +99,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         credentialCache.forget(tenantId)
         return { tag: 'forgotten' }
       },
+      // Also the operation `proxyRequestBody`.
       proxyRequest,
     }
   },

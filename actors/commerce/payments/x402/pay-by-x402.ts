@@ -29,6 +29,7 @@ export type PayNeeds = X402Needs & {
 /** Where x402 is enabled. */
 type JudgeNeeds = PayNeeds & { readonly facilitator: Facilitator }
 
+// Also the operation `getCheckoutX402Challenge`.
 export const getX402Challenge: Handler<X402Needs, X402Protocol, 'getX402Challenge'> = async (
   needs,
   order,
@@ -39,6 +40,7 @@ export const getX402Challenge: Handler<X402Needs, X402Protocol, 'getX402Challeng
   return 'tag' in sale ? sale : proofMissing(needs, sale)
 }
 
+// Also the operation `payCheckoutByX402`.
 export const payByX402: Handler<PayNeeds, X402Protocol, 'payByX402'> = async (
   needs,
   order,

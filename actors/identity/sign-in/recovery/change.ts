@@ -16,6 +16,7 @@ const CHANGE_PATH = '/auth/account/password'
 
 type ChangePassword = PasswordRecoveryProtocol['changePassword']['message']
 
+// Also the operation `findPasswordChange`.
 export const showPasswordChange: PasswordRecoveryHandler<'showPasswordChange'> = async (
   tools,
   own,

@@ -140,6 +140,7 @@ export const authorizationActor = defineActor<AuthorizationProtocol, Authorizati
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   handlers: {
+    // Also the operation `authorizeByForm`.
     authorize,
     async resumeAuthorization(needs, message, context) {
       return continueStored(needs, message, null, context)

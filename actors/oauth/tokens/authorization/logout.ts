@@ -30,6 +30,7 @@ type LogoutNeeds = {
  * Ends the session of the `id_token_hint`, independent of the browser's cookie. The user is redirected
  * to post_logout_redirect_uri only if it is registered. Otherwise a page confirms the sign-out.
  */
+// Also the operation `endSessionByForm`.
 export async function endSession(
   { database, keys, sessions, tokens, clock, issuer }: LogoutNeeds,
   { parameters, sessionToken }: EndSessionRequest,

@@ -44,6 +44,7 @@ const FOR_ANOTHER: Unauthenticated = {
   description: 'the token is for another audience than this service or its client',
 }
 
+// Also the operation `postUserinfo`.
 export async function getUserinfo(
   { database, tokens, tenants, issuer }: UserinfoNeeds,
   { authorization, form: fields, host, ...request }: UserinfoRequest,

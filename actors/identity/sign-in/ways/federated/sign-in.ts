@@ -42,6 +42,7 @@ const SKEW_MS = 30_000
 const brandingIn = ({ database }: FederatedLoginTools, tenantId: string, context: MessageContext) =>
   inTenant(database, tenantId, context, (tx) => findTenantBranding(tx, tenantId))
 
+// Also the operation `confirmSsoStart`.
 export const startSso: FederatedLoginHandler<'startSso'> = async (tools, message, context) => {
   const token = message.flow ?? (await startFlow(tools, message, context))
   if (token === null) return failed('unknown_tenant')
