@@ -45,6 +45,7 @@ const BANNED: [pattern: RegExp, instead: string, allowed: RegExp][] = [
     ),
   ],
   [/\bas any\b|: any[,;)\]=\s]*$|<any>/m, 'a type', /^test\/tidy\.test\.ts$/],
+  [/,\s*tx: Transaction\b/, 'tx as the first parameter', /^$/],
   [/\b(TODO|FIXME|XXX)[:( ]/, 'finished work', /^test\/tidy\.test\.ts$/],
   [/^\s*t\.pass\(\)$/m, 'an assertion that can fail', /^test\/tidy\.test\.ts$/],
 ]

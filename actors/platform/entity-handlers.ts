@@ -179,7 +179,7 @@ function recorderOf<M extends Members, Refused>(
     const [verb, data] = eventOf(row, before)
     const type = `admin.${entity.name}.${verb}` as AuditOnlyType
     const resource = { type: entity.name, id: (row ?? before)!.id }
-    recordAudit(needs, tx, caller, context, { type, resource, data })
+    recordAudit(tx, needs, caller, context, { type, resource, data })
   }
 }
 

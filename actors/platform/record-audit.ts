@@ -7,8 +7,8 @@ import { type AuditedAction, audited, type Caller } from '../domain/audit.js'
 
 /** Appends the event in the transaction of the action. */
 export function recordAudit(
-  { clock, random }: { readonly clock: Clock; readonly random: Random },
   tx: Transaction,
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
   caller: Caller,
   { requestId }: { readonly requestId: string | undefined },
   action: Pick<AuditedAction, 'type' | 'resource' | 'outcome' | 'data'> & {

@@ -39,7 +39,7 @@ async function create({ database }: DatabaseHouse, wishes: Wishes): Promise<stri
     throw new Error('a name must have 1 to 120 characters and no control characters')
   if (scopes.length === 0) throw new Error('--scope is empty')
   const deps = { clock: systemClock, random: systemRandom(systemClock) }
-  const made = await database.system((tx) => createOperatorApplication(tx, { name, scopes }, deps))
+  const made = await database.system((tx) => createOperatorApplication(tx, deps, { name, scopes }))
   if (made.tag === 'no_control_plane')
     throw new Error('the database has no control plane yet: start the service once')
   if (made.tag === 'unknown_scope') {

@@ -124,7 +124,7 @@ async function change(
 ): Promise<string> {
   const deps = { clock: systemClock, random: systemRandom(systemClock) }
   // The agent's sessions may belong to any tenant.
-  const outcome = await database.system((tx) => appoint(tx, appointment, deps))
+  const outcome = await database.system((tx) => appoint(tx, deps, appointment))
   const { agentId, to } = appointment
   if (outcome.tag === 'unknown_agent') {
     throw new Error(`${agentId} is not an agent of the control plane`)
@@ -151,7 +151,7 @@ async function changePerson(
 ): Promise<string> {
   const deps = { clock: systemClock, random: systemRandom(systemClock) }
   // Accounts belong to no tenant.
-  const { tag } = await database.system((tx) => appointPerson(tx, appointment, deps))
+  const { tag } = await database.system((tx) => appointPerson(tx, deps, appointment))
   const { email, to } = appointment
   if (tag !== 'appointed' && tag !== 'dismissed') throw new Error(`${email}: ${WHY_NOT[tag]}`)
   const scopes = appointment.scopes.join(' ')
@@ -167,7 +167,7 @@ async function invite(
 ): Promise<string> {
   const deps = { clock: systemClock, random: systemRandom(systemClock) }
   const wish = { name, scopes: APPOINTED_SCOPES }
-  const made = await database.system((tx) => inviteDeploymentOperator(tx, wish, deps))
+  const made = await database.system((tx) => inviteDeploymentOperator(tx, deps, wish))
   if ('tag' in made) throw new Error(WHY_NOT.no_control_plane)
   const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
   const expiresAt = made.expiresAt.toISOString()
@@ -190,7 +190,7 @@ async function create({ database, settings }: DatabaseHouse, wishes: Wishes): Pr
   const { organization: name, environment, json = false } = wishes
   const deps = { clock: systemClock, random: systemRandom(systemClock) }
   // Crosses tenants: it creates the organization, the tenant and the invite in one transaction.
-  const made = await database.system((tx) => createFirstOperator(tx, { name, environment }, deps))
+  const made = await database.system((tx) => createFirstOperator(tx, deps, { name, environment }))
   const url = `${settings.oidc.issuer_url}/auth/invites/${made.inviteToken}`
   const expiresAt = made.expiresAt.toISOString()
   if (json) {

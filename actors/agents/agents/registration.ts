@@ -141,7 +141,7 @@ export const completeAgentRegistration: Does<'completeAgentRegistration'> = asyn
   const agent = newAgent(tools, checked)
   const redeemed = await inTenant(database, checked.tenantId, context, async (tx) => {
     const redemption = await redeemPowChallenge(tx, message.challengeId, agent)
-    return redemption === 'registered' ? confirm(tools, tx, agent, context) : redemption
+    return redemption === 'registered' ? confirm(tx, tools, agent, context) : redemption
   })
   if (redeemed === 'closed') return counted(outcomes, { tag: 'challenge_consumed' })
   if (typeof redeemed === 'string') return counted(outcomes, { tag: redeemed })
@@ -163,7 +163,7 @@ export const registerAgent: Does<'registerAgent'> = async (tools, message, conte
   })
   return inTenant(tools.database, tenant.id, context, async (tx) => {
     const registered = await registerAgentRow(tx, agent)
-    return registered === 'registered' ? confirm(tools, tx, agent, context) : { tag: registered }
+    return registered === 'registered' ? confirm(tx, tools, agent, context) : { tag: registered }
   })
 }
 
@@ -279,8 +279,8 @@ function newAgent(
 
 /** Reads the registered agent and, last in the transaction, appends its event. */
 async function confirm(
-  { random, issuer }: RegistrationTools,
   tx: Transaction,
+  { random, issuer }: RegistrationTools,
   agent: NewAgent,
   context: MessageContext,
 ): Promise<AgentRegistered> {

@@ -156,7 +156,7 @@ async function revokeOnce(
   const outcome = await needs.database.tenant(tenantId, async (tx) => {
     const row = await findDelegation(tx, tenantId, delegationId, of)
     if (row === undefined) return UNKNOWN
-    const first = row.revokedAt === null ? await revokeIn(needs, tx, row, by) : undefined
+    const first = row.revokedAt === null ? await revokeIn(tx, needs, row, by) : undefined
     // Undefined when a concurrent call revoked it; that call has committed, as its row lock is gone.
     const revokedAt = first ?? (await findDelegation(tx, tenantId, delegationId))?.revokedAt
     if (revokedAt == null) throw new Error('a revoked delegation has a revocation time')
@@ -168,8 +168,8 @@ async function revokeOnce(
 }
 
 async function revokeIn(
-  { clock, random }: DelegationNeeds,
   tx: Transaction,
+  { clock, random }: DelegationNeeds,
   { tenantId, id }: DelegationRow,
   by: RevokedBy,
 ): Promise<Date | undefined> {

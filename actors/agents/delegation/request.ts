@@ -54,7 +54,7 @@ export const startDelegation: DelegationHandler<'startDelegation'> = async (
     for (let tries = 0; tries < CODE_TRIES_MAX; tries += 1) {
       const userCode = newUserCode((count) => random.bytes(count))
       if (!(await insertDelegationRequest(tx, { ...request, userCode }))) continue
-      recordAudit({ clock, random }, tx, caller, context, {
+      recordAudit(tx, { clock, random }, caller, context, {
         type: 'admin.delegation.requested',
         resource: { type: 'delegation_request', id: request.id },
         data: { scope: requested.scopes.join(' '), audience: target },

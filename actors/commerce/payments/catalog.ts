@@ -33,7 +33,7 @@ type Handling<K extends keyof CommerceProtocol> = Handler<CommerceNeeds, Commerc
 
 export const createProduct: Handling<'createProduct'> = (needs, message, context) => {
   const row = { ...newRow(needs, message), name: message.name }
-  return create(needs, message, context, 'product', (tx) => insertProduct(tx, row), productOf)
+  return create(needs, message, 'product', context, (tx) => insertProduct(tx, row), productOf)
 }
 
 export const createPrice: Handling<'createPrice'> = async (needs, message, context) => {
@@ -51,7 +51,7 @@ export const createPrice: Handling<'createPrice'> = async (needs, message, conte
     intervalCount: recurring?.intervalCount ?? null,
   }
   const insert = async (tx: Transaction) => (await insertPrice(tx, row)) ?? NO_PRODUCT
-  return create(needs, message, context, 'price', insert, priceOf)
+  return create(needs, message, 'price', context, insert, priceOf)
 }
 
 export const createPaymentLink: Handling<'createPaymentLink'> = async (needs, message, context) => {
@@ -71,7 +71,7 @@ export const createPaymentLink: Handling<'createPaymentLink'> = async (needs, me
     metadata: { ...metadata },
     x402,
   }
-  return create(needs, message, context, 'payment_link', (tx) => insertLink(tx, row), linkOf)
+  return create(needs, message, 'payment_link', context, (tx) => insertLink(tx, row), linkOf)
 }
 
 export const changeProduct = activates('product', products, productOf)
@@ -102,8 +102,8 @@ async function insertLink(
 function create<Row extends { id: string }, Shown>(
   needs: CommerceNeeds,
   message: Creation,
-  context: MessageContext,
   kind: Kind,
+  context: MessageContext,
   insert: (tx: Transaction) => Promise<Row | Invalid>,
   show: (row: Row) => Shown,
 ): Promise<Created<Shown> | Invalid | IdempotencyRefused> {
@@ -111,7 +111,7 @@ function create<Row extends { id: string }, Shown>(
     const row = await insert(tx)
     if ('tag' in row) return row
     const resource = { type: kind, id: row.id }
-    recordAudit(needs, tx, message.caller, context, { type: `commerce.${kind}.created`, resource })
+    recordAudit(tx, needs, message.caller, context, { type: `commerce.${kind}.created`, resource })
     return { tag: 'created', row: show(row), replayed: false }
   }
   return createOnce(needs, message, context, work)
@@ -143,7 +143,7 @@ function activates<Row, Shown>(
       const row = await activate(tx, tenantId, id, active)
       if (row === undefined) return { tag: 'unknown' }
       const action = { type: `commerce.${kind}.changed`, resource: { type: kind, id } } as const
-      recordAudit(needs, tx, caller, context, { ...action, data: { active } })
+      recordAudit(tx, needs, caller, context, { ...action, data: { active } })
       return { tag: 'changed', row: show(row) }
     })
   }

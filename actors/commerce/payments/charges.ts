@@ -35,7 +35,7 @@ export async function openCharge(
 ): Promise<Transition<ChargeRow> | undefined> {
   const row = await insertCharge(tx, charge)
   if (row === undefined) return undefined
-  const event = paymentEvent('commerce.payment.pending', row, deps, requestId, undefined, more)
+  const event = paymentEvent(deps, 'commerce.payment.pending', row, requestId, undefined, more)
   return { row, events: [event] }
 }
 
@@ -80,7 +80,7 @@ export async function chargePaid(
       { account: 'pending', rail, amountMinor: -amountMinor },
     ],
   })
-  const paid = paymentEvent('commerce.payment.succeeded', row, deps, requestId)
+  const paid = paymentEvent(deps, 'commerce.payment.succeeded', row, requestId)
   if (direct) {
     await postEntry(tx, {
       ...entry,
@@ -120,5 +120,5 @@ export async function chargeFailed(
   const { tenantId, chargeId, code } = failure
   const row = await failCharge(tx, tenantId, chargeId, code, deps.clock.now())
   if (row === undefined) return undefined
-  return { row, events: [paymentEvent('commerce.payment.failed', row, deps, requestId)] }
+  return { row, events: [paymentEvent(deps, 'commerce.payment.failed', row, requestId)] }
 }

@@ -33,9 +33,9 @@ export function refundFields({
 
 /** Payment events have no actor. Merchants correlate them by `metadata`. */
 export function paymentEvent<T extends TypeOf<'payment'>>(
+  deps: ChargeDeps,
   type: T,
   charge: ChargeRow,
-  deps: ChargeDeps,
   requestId?: string,
   caller?: Caller,
   more: Partial<EventFields<T>> = {},
@@ -62,7 +62,7 @@ export function paymentEvent<T extends TypeOf<'payment'>>(
     resource: { type: 'charge', id: charge.id },
     requestId: requestId ?? null,
   }
-  return { ...stamped(charge.tenantId, deps), type, data, audit }
+  return { ...stamped(deps, charge.tenantId), type, data, audit }
 }
 
 export const settlementEvent = eventComposer('settlement', (row: SettlementRow) => ({
@@ -115,14 +115,14 @@ function eventComposer<
     const actor = caller === undefined ? SYSTEM : actorOf(caller)
     const resource = { type: kind, id: row.id }
     return {
-      ...stamped(row.tenantId, deps),
+      ...stamped(deps, row.tenantId),
       ...catalogued(type, { actor, resource, requestId }, fieldsOf(row)),
       ...(caller === undefined ? {} : { audit: doneBy(caller) }),
     }
   }
 }
 
-function stamped(tenantId: string, { clock, random }: ChargeDeps) {
+function stamped({ clock, random }: ChargeDeps, tenantId: string) {
   return { id: random.uuid(), tenantId, occurredAt: clock.now() }
 }
 

@@ -53,7 +53,7 @@ export const refundCharge: Handler<CommerceNeeds, CommerceProtocol, 'refundCharg
     needs,
     message,
     context,
-    (tx) => reserve(needs, tx, message, context),
+    (tx) => reserve(tx, needs, message, context),
     kept('reserved'),
   )
   if (begun.tag !== 'reserved') return begun
@@ -75,8 +75,8 @@ export const refundCharge: Handler<CommerceNeeds, CommerceProtocol, 'refundCharg
 }
 
 async function reserve(
-  needs: CommerceNeeds,
   tx: Transaction,
+  needs: CommerceNeeds,
   message: RefundCharge,
   context: MessageContext,
 ): Promise<Reserved | RefundOutcome> {
@@ -87,7 +87,7 @@ async function reserve(
   if (charge === undefined) return UNKNOWN
   if (charge.disputeStatus === 'opened') return { tag: 'disputed' }
   if (charge.status === 'pending' || charge.status === 'failed') return { tag: 'not_paid' }
-  if (charge.rail === DIRECT_PROVIDER) return recordDirect(needs, tx, message, context)
+  if (charge.rail === DIRECT_PROVIDER) return recordDirect(tx, needs, message, context)
   if (!providers.has(charge.rail ?? '')) return { tag: 'no_refunds' }
   const now = clock.now()
   const reserved = await reserveRefund(tx, charge, amountMinor, now)
@@ -110,8 +110,8 @@ async function reserve(
 
 /** Records a refund that the merchant sent. The ledger books it in and out, like the charge. */
 async function recordDirect(
-  needs: CommerceNeeds,
   tx: Transaction,
+  needs: CommerceNeeds,
   { caller, chargeId, amountMinor: asked, reason, externalReference }: RefundCharge,
   { requestId }: MessageContext,
 ): Promise<Reserved | RefundOutcome> {
@@ -144,7 +144,7 @@ async function recordDirect(
   }
   const refundMembers = refundFields(refund)
   appendEvents(tx, [
-    paymentEvent('commerce.payment.refunded', charge, needs, requestId, caller, refundMembers),
+    paymentEvent(needs, 'commerce.payment.refunded', charge, requestId, caller, refundMembers),
   ])
   return { tag: 'reserved', refundId: id }
 }

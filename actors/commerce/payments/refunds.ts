@@ -53,7 +53,7 @@ export async function applyRefund(
     await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
   }
   const refundMembers = refundFields(refund)
-  return [paymentEvent('commerce.payment.refunded', charge, deps, requestId, caller, refundMembers)]
+  return [paymentEvent(deps, 'commerce.payment.refunded', charge, requestId, caller, refundMembers)]
 }
 
 /**
@@ -91,5 +91,5 @@ export async function takeRefundBack(
   if (settlement !== undefined) {
     await reduceSettlement(tx, tenantId, settlement.id, -amountMinor, now)
   }
-  return [paymentEvent('commerce.payment.refunded', charge, deps)]
+  return [paymentEvent(deps, 'commerce.payment.refunded', charge)]
 }

@@ -33,7 +33,7 @@ export const cancelSubscription: Handling<'cancelSubscription'> = (needs, messag
     type: 'commerce.subscription.canceled',
     data: { at_period_end: atPeriodEnd },
   } as const
-  return change(needs, message, context, action, async (tx, { tenantId, id }, now) => {
+  return change(needs, message, action, context, async (tx, { tenantId, id }, now) => {
     if (atPeriodEnd) return doneOf(await cancelAtPeriodEnd(tx, tenantId, id, now))
     const { row, events } = await endSubscription(tx, needs, tenantId, id, context.requestId)
     return doneOf(row, events)
@@ -43,7 +43,7 @@ export const cancelSubscription: Handling<'cancelSubscription'> = (needs, messag
 export const simulateRenewal: Handling<'simulateRenewal'> = (needs, message, context) => {
   const { outcome } = message
   const action = { type: 'commerce.subscription.renewal_simulated', data: { outcome } } as const
-  return change(needs, message, context, action, async (tx, row, now) => {
+  return change(needs, message, action, context, async (tx, row, now) => {
     const { tenantId, id, rail, mandate } = row
     // Renewals of this kind are invoices: the buyer decides their outcome.
     if (rail === INVOICED_PROVIDER && (await findTenant(tx, tenantId))?.environment === 'sandbox') {
@@ -59,8 +59,8 @@ export const simulateRenewal: Handling<'simulateRenewal'> = (needs, message, con
 async function change(
   needs: CommerceNeeds,
   { caller, id }: { readonly caller: Caller; readonly id: string },
-  context: MessageContext,
   action: { readonly type: AuditOnlyType; readonly data: Readonly<Record<string, unknown>> },
+  context: MessageContext,
   work: (tx: Transaction, row: SubscriptionRow, now: Date) => Promise<Done | NotOpen>,
 ): Promise<Changed<Subscription> | Unknown | NotOpen> {
   const { tenantId } = caller.principal
@@ -72,7 +72,7 @@ async function change(
     if ('tag' in done) return done
     const { row, events } = done
     const resource = { type: 'subscription', id }
-    recordAudit(needs, tx, caller, context, { ...action, resource })
+    recordAudit(tx, needs, caller, context, { ...action, resource })
     appendEvents(tx, events)
     return { tag: 'changed', row: subscriptionOf(row) }
   })

@@ -79,11 +79,11 @@ export async function sign<Answer>(
     if (wallet?.id !== seen.id) return NOT_PROVISIONED
     const { intent } = draft
     const refusal = refusalOf(wallet, intent)
-    if (refusal !== null) return refuse(needs, tx, caller, wallet, intent, refusal, context)
+    if (refusal !== null) return refuse(tx, needs, caller, wallet, intent, refusal, context)
     const row = rowOf(wallet, draft, id, hash, now)
     if (!(await reserveSignature(tx, row, spendsOf(intent)))) {
       const none = await usedUp(tx, wallet, intent, now)
-      return refuse(needs, tx, caller, wallet, intent, none, context)
+      return refuse(tx, needs, caller, wallet, intent, none, context)
     }
     appendEvents(tx, [signed(row, wallet.address, { caller, random, now, requestId })])
     return { tag: 'signed', answer, replayed: false }
@@ -123,14 +123,14 @@ function drafted<Answer>(
     const refusal = refusalOf(wallet, intent)
     return refusal === null
       ? ({ tag: 'ready', wallet, draft, id, now } as const)
-      : refuse(needs, tx, caller, wallet, intent, refusal, context)
+      : refuse(tx, needs, caller, wallet, intent, refusal, context)
   })
 }
 
 /** Writes the events of a refusal. They commit with the transaction, which changes nothing else. */
 function refuse(
-  { clock, random, metrics }: SigningNeeds,
   tx: Transaction,
+  { clock, random, metrics }: SigningNeeds,
   caller: Caller,
   wallet: SealedWalletRow,
   intent: Intent,

@@ -52,15 +52,15 @@ export const createDomain: Handling<'createDomain'> = async (needs, message, con
     return idempotently(
       tx,
       message.idempotency,
-      () => insert(needs, tx, message, domain, context),
+      () => insert(tx, needs, message, domain, context),
       kept('created'),
     )
   })
 }
 
 async function insert(
-  needs: IdentityProvidersTools,
   tx: Transaction,
+  needs: IdentityProvidersTools,
   { caller, ssoProviderId, autoJoin }: CreateDomain,
   domain: string,
   context: MessageContext,
@@ -73,7 +73,7 @@ async function insert(
   const inserted = await insertVerifiedDomain(tx, row, most)
   if (inserted === 'full') return { tag: 'full', most } as const
   if (inserted === 'present') return { tag: 'present' } as const
-  recordAudit(needs, tx, caller, context, domainChange('added', row))
+  recordAudit(tx, needs, caller, context, domainChange('added', row))
   return {
     tag: 'created',
     domain: recordOf({ ...row, verifiedAt: null }),
@@ -107,7 +107,7 @@ export const updateDomain: Handling<'updateDomain'> = async (
     if (fault !== null) return fault
     const row = await updateVerifiedDomain(tx, tenantId, id, change)
     if (row === undefined) return UNKNOWN
-    recordAudit(needs, tx, caller, context, domainChange('changed', row))
+    recordAudit(tx, needs, caller, context, domainChange('changed', row))
     return { tag: 'found', domain: recordOf(row) }
   })
 }
@@ -131,7 +131,7 @@ export const verifyDomain: Handling<'verifyDomain'> = async (needs, { caller, id
     if (!isOurs) return { tag: 'taken' } as const
     const row = await verifyDomainRow(tx, tenantId, id, now)
     if (row === undefined) throw new DomainGone()
-    if (verifiedAt === null) recordAudit(needs, tx, caller, context, domainChange('verified', row))
+    if (verifiedAt === null) recordAudit(tx, needs, caller, context, domainChange('verified', row))
     return { tag: 'found', domain: recordOf(row) } as const
   }, context)
   return verified.catch((error: unknown) => {
@@ -151,7 +151,7 @@ export const deleteDomain: Handling<'deleteDomain'> = async (needs, { caller, id
   return needs.database.system(async (tx) => {
     const domain = await deleteVerifiedDomain(tx, caller.principal.tenantId, id)
     if (domain === undefined) return UNKNOWN
-    recordAudit(needs, tx, caller, context, domainChange('removed', { id, domain }))
+    recordAudit(tx, needs, caller, context, domainChange('removed', { id, domain }))
     return { tag: 'deleted' }
   }, context)
 }

@@ -54,7 +54,7 @@ export const createSsoProvider: Handling<'createSsoProvider'> = async (
   const most = settings.max_providers_per_tenant
   const insert = async (tx: Transaction) => {
     if (!(await insertIdentityProvider(tx, row, most))) return { tag: 'full', most } as const
-    appendConfigured(needs, tx, caller, row, 'created', context)
+    appendConfigured(tx, needs, caller, row, 'created', context)
     return { tag: 'created', provider: recordOf(needs, row), replayed: false } as const
   }
   return createOnce(needs, { caller, idempotency }, context, insert)
@@ -101,7 +101,7 @@ export const updateSsoProvider: Handling<'updateSsoProvider'> = async (
     const fault = draftFault({ ...row, hasSecret }, needs.urlRules)
     if (fault !== null) return fault
     await replaceIdentityProviderRow(tx, row)
-    appendConfigured(needs, tx, caller, row, 'changed', context)
+    appendConfigured(tx, needs, caller, row, 'changed', context)
     return { tag: 'found', provider: recordOf(needs, row) }
   })
 }
@@ -119,7 +119,7 @@ export const deleteSsoProvider: Handling<'deleteSsoProvider'> = async (
     const row = await lockIdentityProvider(tx, tenantId, id)
     if (row === undefined) return UNKNOWN
     await deleteIdentityProvider(tx, tenantId, id, needs.clock.now())
-    appendConfigured(needs, tx, caller, row, 'deleted', context)
+    appendConfigured(tx, needs, caller, row, 'deleted', context)
     return { tag: 'deleted' }
   }, context)
 }
@@ -143,8 +143,8 @@ async function seal(
 }
 
 function appendConfigured(
-  { clock, random }: IdentityProvidersTools,
   tx: Transaction,
+  { clock, random }: IdentityProvidersTools,
   caller: Caller,
   { id, name, issuer, active }: IdentityProviderRow,
   change: 'created' | 'changed' | 'deleted',

@@ -61,7 +61,7 @@ export const createScimToken: Handling<'createScimToken'> = async (needs, messag
       return { tag: 'unknown_organization' } as const
     await insertScimToken(tx, { ...row, tokenSha256: sha256(token) })
     const expires = expiresAt?.toISOString() ?? null
-    recordAudit(needs, tx, caller, context, {
+    recordAudit(tx, needs, caller, context, {
       type: 'admin.scim_token.created',
       resource: { type: 'scim_token', id },
       data: { roles, expires_at: expires, organization_id: organizationId },
@@ -86,7 +86,7 @@ export const deleteScimToken: Handling<'deleteScimToken'> = async (
   const isDeleted = await needs.database.tenant(tenantId, async (tx) => {
     if (!isUuid(tokenId) || !(await deleteScimTokenRow(tx, tenantId, tokenId))) return false
     const resource = { type: 'scim_token', id: tokenId }
-    recordAudit(needs, tx, caller, context, { type: 'admin.scim_token.deleted', resource })
+    recordAudit(tx, needs, caller, context, { type: 'admin.scim_token.deleted', resource })
     return true
   })
   needs.knownTokens.invalidate([tokenId])

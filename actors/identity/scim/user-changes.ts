@@ -148,7 +148,7 @@ const accountFor = ({ needs, tx, caller, context, now }: Change, email: Email) =
   const { tenantId } = caller.principal
   const { address } = caller
   const asked = { tenantId, email, displayName: '', passwordHash: null, address }
-  return provideAccount(tx, needs, { ...asked, withoutPassword: true }, context, now)
+  return provideAccount(tx, needs, { ...asked, withoutPassword: true }, now, context)
 }
 
 /**
@@ -238,7 +238,7 @@ export async function storeUser(change: Change, row: ScimUserRow, after: Resourc
   events.push(...(await setActive(change, row, person.active)))
   if (changed.length > 0) {
     const roles = { roles: person.roles, roles_before: row.roles }
-    recordAudit(needs, tx, caller, context, {
+    recordAudit(tx, needs, caller, context, {
       type: 'admin.user.updated',
       resource: { type: 'tenant_user', id },
       data: { changed, ...(has('roles') ? roles : {}) },

@@ -43,8 +43,8 @@ import {
 type ChangeUser = OneScimUser & WriteUser & Conditional & AskedAttributes
 
 async function shown(
-  { base, groups }: ScimTools,
   tx: Transaction,
+  { base, groups }: ScimTools,
   message: OneScimUser & AskedAttributes,
 ) {
   const { resource, version } = presentedUser(await foundUser(tx, message), base, groups)
@@ -92,7 +92,7 @@ export const createScimUser: Handling<'createScimUser'> = (needs, message, conte
   })
 
 export const readScimUser: Handling<'readScimUser'> = (needs, message, context) =>
-  refusing(() => needs.database.system((tx) => shown(needs, tx, message), context))
+  refusing(() => needs.database.system((tx) => shown(tx, needs, message), context))
 
 // Also the operation `searchScimUsers`.
 export const listScimUsers: Handling<'listScimUsers'> = (
@@ -131,7 +131,7 @@ const changedTo = (
   changing(needs, message.caller, context, async (change) => {
     const row = await lockedUser(change, message)
     await storeUser(change, row, afterOf(row))
-    return shown(needs, change.tx, message)
+    return shown(change.tx, needs, message)
   })
 
 export const replaceScimUser: Handling<'replaceScimUser'> = (needs, message, context) =>

@@ -43,8 +43,8 @@ export async function becomeTenantUser(
   tx: Transaction,
   random: Random,
   { email, ...user }: NewUser & { readonly email: string },
-  { requestId }: MessageContext,
   now: Date,
+  { requestId }: MessageContext,
 ): Promise<UserNames> {
   const names = await insertActiveUser(tx, random, user, now)
   const fields = { email, status: 'active', fixture: false }

@@ -52,7 +52,7 @@ export const uploadTenantAsset: Handling<'uploadTenantAsset'> = async (
   const shown = await inTenant(database, tenantId, context, async (tx) => {
     const done = await showTenantAsset(tx, tenantId, asset, base + key, clock.now())
     if (done !== undefined)
-      record(needs, tx, caller, 'uploaded', { kind, sha256, replaced: done.before }, context)
+      record(tx, needs, caller, 'uploaded', { kind, sha256, replaced: done.before }, context)
     return done
   })
   if (shown === undefined) throw new Error('the record of an upload was removed before it ended')
@@ -86,19 +86,19 @@ export const deleteTenantAsset: Handling<'deleteTenantAsset'> = async (
   return inTenant(needs.database, tenantId, context, async (tx) => {
     const retired = await retireTenantAsset(tx, tenantId, kind, needs.clock.now())
     if (retired === undefined) return { tag: 'absent' }
-    record(needs, tx, caller, 'removed', { kind, sha256: retired.sha256 }, context)
+    record(tx, needs, caller, 'removed', { kind, sha256: retired.sha256 }, context)
     return { tag: 'removed' }
   })
 }
 
 function record(
-  needs: TenantAssetsNeeds,
   tx: Transaction,
+  needs: TenantAssetsNeeds,
   caller: Caller,
   did: 'uploaded' | 'removed',
   data: Readonly<Record<string, unknown>>,
   context: MessageContext,
 ): void {
   const resource = { type: 'tenant', id: caller.principal.tenantId }
-  recordAudit(needs, tx, caller, context, { type: `tenant.asset.${did}`, resource, data })
+  recordAudit(tx, needs, caller, context, { type: `tenant.asset.${did}`, resource, data })
 }

@@ -82,7 +82,7 @@ export const mintFixtureUser: Handling<'mintFixtureUser'> = async (needs, messag
             // Locked, so that no fixture user is created while the tenant is activated.
             const tenant = await holdTenant(tx, tenantId)
             if (tenant?.environment !== 'sandbox') return { tag: 'not_sandbox' as const }
-            return insert(needs, tx, message, tenant, fixture, context)
+            return insert(tx, needs, message, tenant, fixture, context)
           },
           (outcome) => (outcome.tag === 'minted' ? { ...outcome, password: null } : undefined),
         ),
@@ -95,8 +95,8 @@ export const mintFixtureUser: Handling<'mintFixtureUser'> = async (needs, messag
 }
 
 async function insert(
-  { clock, random }: UsersNeeds,
   tx: Transaction,
+  { clock, random }: UsersNeeds,
   { caller }: MintFixture,
   tenant: TenantRow,
   { mailbox, displayName, password, passwordHash }: FixturePrepared,
@@ -161,7 +161,7 @@ export const rotateFixtureUserPassword: Handling<'rotateFixtureUserPassword'> = 
     const { requestId } = context
     const ended = await endUser(tx, needs, caller, user, 'password_rotated', now, requestId)
     appendEvents(tx, ended)
-    recordAudit(needs, tx, caller, context, {
+    recordAudit(tx, needs, caller, context, {
       type: 'admin.user.password_rotated',
       resource: { type: 'tenant_user', id: user.id },
       data: { fixture: true },

@@ -60,8 +60,8 @@ const event = <T extends EventType>(
 ) => userEvent(random, caller, user, type, fields, clock.now(), requestId)
 
 const endAll = (
-  needs: UsersNeeds,
   tx: Transaction,
+  needs: UsersNeeds,
   caller: Caller,
   user: TenantUserRow,
   reason: string,
@@ -70,8 +70,8 @@ const endAll = (
 ) => endUser(tx, needs, caller, user, reason, now, requestId)
 
 async function insert(
-  needs: UsersNeeds,
   tx: Transaction,
+  needs: UsersNeeds,
   { caller, email, displayName, profile }: CreateUser,
   chosenHash: string | null,
   invitation: PreparedInvitation | null,
@@ -91,8 +91,8 @@ async function insert(
       withoutPassword: false,
       address: caller.address,
     },
-    context,
     now,
+    context,
   )
   if (known !== undefined && known.status !== 'removed') return EXISTS
   const id = known?.id ?? random.uuid()
@@ -177,7 +177,7 @@ export const createTenantUser: Handling<'createTenantUser'> = async (needs, mess
         idempotently(
           tx,
           message.idempotency,
-          () => insert(needs, tx, message, passwordHash, invitation, context),
+          () => insert(tx, needs, message, passwordHash, invitation, context),
           kept('created'),
         ),
       context,
@@ -235,10 +235,10 @@ export const updateTenantUser: Handling<'updateTenantUser'> = async (needs, mess
     if (!(await updateTenantUserRow(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
     // Existing tokens carry the old roles' scopes and would be refreshed with them.
     if (roles !== undefined && holdsLess(roles, user.roles)) {
-      appendEvents(tx, await endAll(needs, tx, caller, user, 'roles_narrowed', now, context))
+      appendEvents(tx, await endAll(tx, needs, caller, user, 'roles_narrowed', now, context))
     }
     const changed = { display_name: displayName, roles, metadata, ...profile }
-    recordAudit(needs, tx, caller, context, {
+    recordAudit(tx, needs, caller, context, {
       type: 'admin.user.updated',
       resource: { type: 'tenant_user', id: user.id },
       data: {
@@ -262,7 +262,7 @@ export const suspendTenantUser: Handling<'suspendTenantUser'> = (needs, message,
     const isOperator = message.caller.principal.scopes.includes('deployment:manage')
     if (!isOperator && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
     const now = needs.clock.now()
-    const events = await endAll(needs, tx, message.caller, user, 'user_suspended', now, context)
+    const events = await endAll(tx, needs, message.caller, user, 'user_suspended', now, context)
     if (await suspendTenantUserRow(tx, user.tenantId, user.id, now)) {
       const fields = { status: 'suspended', fixture: user.fixture }
       appendEvents(tx, [
@@ -307,7 +307,7 @@ export const removeTenantUser: Handling<'removeTenantUser'> = (needs, message, c
     if (isAbove(user, message.caller)) return ABOVE
     if (!(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
     const now = needs.clock.now()
-    const events = await endAll(needs, tx, message.caller, user, 'user_removed', now, context)
+    const events = await endAll(tx, needs, message.caller, user, 'user_removed', now, context)
     if (!(await removeTenantUserRow(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
     // A later invitation sends a new message.
     await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)

@@ -53,7 +53,7 @@ export const revokeTenantUserSession: Handling<'revokeTenantUserSession'> = (
     const fields = { reason: 'revoked' }
     const logout = { tenantId, type: 'auth.logout', sub, sessionId, requestId, fields } as const
     appendEvents(tx, [personEvent(needs.random, logout, now)])
-    recordAudit(needs, tx, caller, context, {
+    recordAudit(tx, needs, caller, context, {
       type: 'admin.user.session_revoked',
       resource: { type: 'tenant_user', id: user.id },
       data: { session_id: sessionId },

@@ -56,8 +56,8 @@ async function reset(
     if (user?.accountId !== known.accountId || user.email !== known.email) return UNKNOWN_USER
     const refusal = await judge(tx, caller, user)
     if (refusal?.tag === 'account_shared')
-      await refuse(needs, tx, what, caller, user, letters, context)
-    return refusal ?? apply(needs, tx, what, caller, user, letters, context)
+      await refuse(tx, needs, what, caller, user, letters, context)
+    return refusal ?? apply(tx, needs, what, caller, user, letters, context)
   })
   return done.catch((error: unknown) => {
     if (error instanceof AddressRefused) return { tag: 'address_refused' }
@@ -87,8 +87,8 @@ async function judge(
 }
 
 async function apply(
-  needs: UsersNeeds,
   tx: Transaction,
+  needs: UsersNeeds,
   what: What,
   caller: Caller,
   user: TenantUserRow,
@@ -124,8 +124,8 @@ async function apply(
 
 /** The person and the auditors of the tenant see the attempt. */
 async function refuse(
-  needs: UsersNeeds,
   tx: Transaction,
+  needs: UsersNeeds,
   what: What,
   caller: Caller,
   user: TenantUserRow,
@@ -133,7 +133,7 @@ async function refuse(
   context: MessageContext,
 ): Promise<void> {
   await needs.mail.queue(tx, letters.refused)
-  recordAudit(needs, tx, caller, context, {
+  recordAudit(tx, needs, caller, context, {
     type: 'admin.user.reset_refused',
     resource: { type: 'tenant_user', id: user.id },
     outcome: 'denied',

@@ -74,15 +74,15 @@ export async function issueCredentials(
 ): Promise<CredentialsIssued | CredentialRefused> {
   // Accounts are global, so the transaction crosses tenants. Every statement names the tenant.
   return needs.database.system(async (tx) => {
-    const facts = await factsOf(needs, tx, issue)
+    const facts = await factsOf(tx, needs, issue)
     if ('tag' in facts) return facts
-    return write(needs, tx, issue, facts, context)
+    return write(tx, needs, issue, facts, context)
   }, context)
 }
 
 async function factsOf(
-  { clock, lifetimeSecs }: IssueNeeds,
   tx: Transaction,
+  { clock, lifetimeSecs }: IssueNeeds,
   { issuer, configurationId, token, proofKeys }: Issue,
 ): Promise<Facts | CredentialRefused> {
   const denied = (description: string) =>
@@ -123,8 +123,8 @@ async function factsOf(
 }
 
 async function write(
-  needs: IssueNeeds,
   tx: Transaction,
+  needs: IssueNeeds,
   issue: Issue,
   facts: Facts,
   context: MessageContext,
@@ -167,7 +167,7 @@ async function write(
     ids.push(id)
   }
   if (offer !== undefined) await markOfferIssued(tx, tenantId, offer.id)
-  recordAudit(needs, tx, { principal: token.principal, address }, context, {
+  recordAudit(tx, needs, { principal: token.principal, address }, context, {
     type: 'credential.issued',
     tenantId,
     resource: { type: 'credential', id: ids[0]! },

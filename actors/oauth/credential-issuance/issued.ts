@@ -36,7 +36,7 @@ export const revokeIssuedCredential: Handling<'revokeIssuedCredential'> = async 
     // A second request changes nothing and gets the same answer.
     if (revoked === undefined) return findIssuedCredential(tx, tenantId, credentialId)
     const { id, configurationId, userId } = revoked
-    recordAudit(tools, tx, caller, context, {
+    recordAudit(tx, tools, caller, context, {
       type: 'admin.credential.revoked',
       resource: { type: 'credential', id },
       data: { credential_configuration_id: configurationId, user_id: userId },

@@ -63,7 +63,7 @@ export const createCredentialOffer: Handling<'createCredentialOffer'> = async (
       idempotently<OfferCreated | OfferRefused, OfferCreated>(
         tx,
         message.idempotency,
-        () => insert(tools, tx, message, issuer, context),
+        () => insert(tx, tools, message, issuer, context),
         (made) => (made.tag === 'created' ? { ...made, secrets: null } : undefined),
       ),
     context,
@@ -104,7 +104,7 @@ export const deleteCredentialOffer: Handling<'deleteCredentialOffer'> = async (
   return inTenant(tools.database, tenantId, context, async (tx) => {
     const row = await deleteCredentialOfferRow(tx, tenantId, offerId)
     if (row === undefined) return UNKNOWN
-    recordAudit(tools, tx, caller, context, {
+    recordAudit(tx, tools, caller, context, {
       type: 'admin.credential_offer.deleted',
       resource: { type: 'credential_offer', id: row.id },
       data: { credential_configuration_id: row.configurationId, user_id: row.userId },
@@ -166,8 +166,8 @@ function recordOf(row: CredentialOfferRow, now: Date): OfferRecord {
 
 /** The person that the credential will be about. */
 async function subjectOf(
-  { clock }: IssuanceTools,
   tx: Transaction,
+  { clock }: IssuanceTools,
   tenantId: string,
   { configurationId, userId, delegationId }: CreateOffer,
 ): Promise<Subject | OfferRefused> {
@@ -189,8 +189,8 @@ async function subjectOf(
 }
 
 async function insert(
-  tools: IssuanceTools,
   tx: Transaction,
+  tools: IssuanceTools,
   message: CreateOffer,
   issuer: Issuer,
   context: MessageContext,
@@ -198,7 +198,7 @@ async function insert(
   const { clock, random, baseUrl, settings } = tools
   const { caller, configurationId, grant } = message
   const { tenantId } = caller.principal
-  const subject = await subjectOf(tools, tx, tenantId, message)
+  const subject = await subjectOf(tx, tools, tenantId, message)
   if ('tag' in subject) return subject
   const id = random.uuid()
   const handle = random.token(OFFER_HANDLE_BYTES)
@@ -222,7 +222,7 @@ async function insert(
     handleSha256: sha256(handle),
     codeSha256: sha256(codeOfOffer(grant, handle)),
   })
-  recordAudit(tools, tx, caller, context, {
+  recordAudit(tx, tools, caller, context, {
     type: 'admin.credential_offer.created',
     resource: { type: 'credential_offer', id },
     data: { credential_configuration_id: configurationId, user_id: subject.userId, grant },

@@ -79,7 +79,7 @@ export const notifyRootCredentialIssuer: Handling<'notifyRootCredentialIssuer'> 
     const { ids, changed } = await notifyIssuedCredentials(tx, tenantId, { subject, ...read })
     const caller = { principal, address: request.address }
     if (changed)
-      recordAudit(tools, tx, caller, context, {
+      recordAudit(tx, tools, caller, context, {
         type: 'credential.notification',
         resource: { type: 'credential', id: ids[0]! },
         data: { event: read.event, credential_ids: ids },

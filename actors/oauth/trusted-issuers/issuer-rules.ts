@@ -70,7 +70,7 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
     }
     await insertRule(tx, rule)
     const { name, clientId, scopes, resources, conditions } = rule
-    recordAudit(needs, tx, caller, context, {
+    recordAudit(tx, needs, caller, context, {
       type: 'admin.trusted_issuer.rule.created',
       resource: { type: 'trusted_issuer_rule', id: rule.id },
       data: {
@@ -96,7 +96,7 @@ export const deleteTrustedIssuerRule: TrustedIssuerHandler<'deleteTrustedIssuerR
   return inTenant(needs.database, tenantId, context, async (tx) => {
     const deleted = await deleteRule(tx, tenantId, id, ruleId)
     if (deleted === undefined) return UNKNOWN
-    recordAudit(needs, tx, caller, context, {
+    recordAudit(tx, needs, caller, context, {
       type: 'admin.trusted_issuer.rule.deleted',
       resource: { type: 'trusted_issuer_rule', id: ruleId },
       data: { trusted_issuer_id: id, name: deleted.name },

@@ -45,15 +45,15 @@ export async function proveMailbox(
   tx: Transaction,
   tools: { readonly random: Random },
   proof: MailboxProof,
-  context: MessageContext,
   now: Date,
+  context: MessageContext,
 ): Promise<MailboxProved> {
   const { accountId, how, inOwnSession: keep, provedBy, tenantId, sub, address } = proof
   const account = await lockMailbox(tx, accountId)
   if (account === undefined) throw new Error('the account to verify was not found')
   if (account.isProved) return 'known'
   const isDropped = !keep && account.hasWayIn
-  if (!keep) await drop(tx, tools, { accountId, address, but: provedBy }, context, now)
+  if (!keep) await drop(tx, tools, { accountId, address, but: provedBy }, now, context)
   await markMailboxProved(tx, accountId, now)
   // A password reset writes its own audit record.
   const type =
@@ -80,14 +80,14 @@ export async function reclaimUnproved(
   tx: Transaction,
   tools: { readonly random: Random },
   { accountId, domain, address }: { accountId: string; domain: string; address: string },
-  context: MessageContext,
   now: Date,
+  context: MessageContext,
 ): Promise<'reclaimed' | 'proved' | 'owned'> {
   const account = await lockMailbox(tx, accountId)
   if (account === undefined) throw new Error('the account to reclaim was not found')
   if (account.isProved) return 'proved'
   if (await isUserOfDomainOwner(tx, accountId, domain)) return 'owned'
-  await drop(tx, tools, { accountId, address, but: undefined }, context, now)
+  await drop(tx, tools, { accountId, address, but: undefined }, now, context)
   return 'reclaimed'
 }
 
@@ -99,24 +99,24 @@ export async function dropUnproved(
   tx: Transaction,
   tools: { readonly random: Random },
   { accountId, address }: { readonly accountId: string; readonly address: string },
-  context: MessageContext,
   now: Date,
+  context: MessageContext,
 ): Promise<void> {
   const account = await lockMailbox(tx, accountId)
   if (account === undefined || account.isProved) return
-  await drop(tx, tools, { accountId, address, but: undefined }, context, now)
+  await drop(tx, tools, { accountId, address, but: undefined }, now, context)
 }
 
 async function drop(
   tx: Transaction,
   tools: { readonly random: Random },
   { accountId, address, but }: { accountId: string; address: string; but: IdentityKey | undefined },
-  context: MessageContext,
   now: Date,
+  context: MessageContext,
 ): Promise<void> {
   // End sessions first: this waits for transactions that add a key in one of them, and then that key is dropped too.
   const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-  await revokeForPassword(tx, tools, ended, context, now)
+  await revokeForPassword(tx, tools, ended, now, context)
   for (const purpose of ['sign_in', 'email_verification', 'password_reset'] as const)
     await voidTickets(tx, accountId, null, purpose, now)
   await emptyUnprovedAccount(tx, accountId, but, now)

@@ -27,8 +27,8 @@ export async function revokeForPassword(
   tx: Transaction,
   { random }: { readonly random: Random },
   { accountId, exceptId, reason, address }: GivenOut,
-  { requestId }: MessageContext,
   now: Date,
+  { requestId }: MessageContext,
 ): Promise<void> {
   await endAccountSessions(tx, accountId, exceptId, reason, now)
   const delegations = await endDelegations(tx, { tenantId: null, accountId }, reason, now)
@@ -42,12 +42,12 @@ export async function replacePassword(
   tx: Transaction,
   tools: { readonly random: Random; readonly mail: Pick<MailQueue, 'queue'> },
   { phc, notice, ...givenOut }: GivenOut & { readonly phc: string; readonly notice: SealedMail },
-  context: MessageContext,
   now: Date,
+  context: MessageContext,
 ): Promise<void> {
   const { accountId } = givenOut
   await setAccountPassword(tx, accountId, phc, now)
-  await revokeForPassword(tx, tools, givenOut, context, now)
+  await revokeForPassword(tx, tools, givenOut, now, context)
   await voidTickets(tx, accountId, null, 'password_reset', now)
   await voidTickets(tx, accountId, null, 'sign_in', now)
   await tools.mail.queue(tx, notice)

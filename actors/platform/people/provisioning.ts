@@ -55,8 +55,8 @@ export async function provideAccount(
   tx: Transaction,
   tools: { readonly random: Random },
   { tenantId, email, displayName, passwordHash: chosenHash, withoutPassword, address }: Added,
-  context: MessageContext,
   now: Date,
+  context: MessageContext,
 ): Promise<ProvidedAccount> {
   const asks = chosenHash !== null || withoutPassword
   const right = asks ? await rightToProvision(tx, tenantId, email) : ('none' as const)
@@ -76,7 +76,7 @@ export async function provideAccount(
   let mayProvision = right === 'owner' || (right === 'sandbox' && known === undefined)
   if (!fresh && right === 'owner') {
     const taken = { accountId, domain: domainOf(email)!, address }
-    const had = await reclaimUnproved(tx, tools, taken, context, now)
+    const had = await reclaimUnproved(tx, tools, taken, now, context)
     // A person with a verified address keeps the password. Another owner of the domain keeps the account.
     mayProvision = had !== 'owned'
     if (had === 'reclaimed' && passwordHash !== null)

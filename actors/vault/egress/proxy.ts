@@ -88,16 +88,16 @@ function withinShare(
 ): ProxyOutcome | Promise<ProxyOutcome> {
   const known = needs.groups.of(caller.principal.tenantId)
   if (known instanceof Promise)
-    return known.then((groups) => withinGroups(needs, caller, request, context, groups))
-  return withinGroups(needs, caller, request, context, known)
+    return known.then((groups) => withinGroups(needs, caller, request, groups, context))
+  return withinGroups(needs, caller, request, known, context)
 }
 
 function withinGroups(
   needs: ProxyNeeds,
   caller: Caller,
   request: ProxyRequest,
-  context: MessageContext,
   groups: readonly ShareGroup[],
+  context: MessageContext,
 ): ProxyOutcome | Promise<ProxyOutcome> {
   const { principal } = caller
   const giveUp = () => share.giveUp()
@@ -109,7 +109,7 @@ function withinGroups(
     share.leave()
     return BUSY
   }
-  return validateAndRelay(needs, caller, request, context, share)
+  return validateAndRelay(needs, caller, request, share, context)
 }
 
 /** The share of a call, reference-counted by its running parts. */
@@ -181,8 +181,8 @@ async function validateAndRelay(
   needs: ProxyNeeds,
   caller: Caller,
   request: ProxyRequest,
-  context: MessageContext,
   share: Share,
+  context: MessageContext,
 ): Promise<ProxyOutcome> {
   try {
     const { bodyBytes, credentialId } = request
@@ -238,7 +238,7 @@ async function validateAndRelay(
       throw error
     }
     const { hopTimeoutMs: handoverMs } = needs.bufferedLimits
-    const outcome = outcomeOf(request, begun, context, share, handoverMs)
+    const outcome = outcomeOf(request, begun, share, handoverMs, context)
     return outcome instanceof Promise ? await outcome : outcome
   } finally {
     share.isAnswered = true
@@ -356,15 +356,15 @@ const UNSENT: RelayReport = {
 function outcomeOf(
   { stream, body: sent }: ProxyRequest,
   begun: Begun,
-  context: MessageContext,
   share: Share,
   handoverMs: number,
+  context: MessageContext,
 ): ProxyOutcome | Promise<ProxyOutcome> {
   const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
-  return buffered(start, body, sent, begun, context, share, handoverMs)
+  return buffered(start, body, sent, begun, share, handoverMs, context)
 }
 
 async function buffered(
@@ -372,9 +372,9 @@ async function buffered(
   body: ByteStream,
   sent: ProxyRequest['body'],
   begun: Begun,
-  context: MessageContext,
   share: Share,
   handoverMs: number,
+  context: MessageContext,
 ): Promise<ProxyOutcome> {
   // The response is buffered, so a disconnect is noticed here and not by its reader.
   const unfollow = context.onAbandoned(() => body.cancel('client_closed'))

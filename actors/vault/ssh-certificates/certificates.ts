@@ -148,7 +148,7 @@ export const revokeSshCertificate: SshHandler<'revokeSshCertificate'> = async (
     const revoked = await revokeCertificate(tx, tenantId, row.id, serial, clock.now())
     if (revoked === undefined) return UNKNOWN
     if (revoked.first) {
-      recordAudit({ clock, random }, tx, caller, context, {
+      recordAudit(tx, { clock, random }, caller, context, {
         type: 'vault.certificate.revoked',
         resource: { type: 'vault_credential', id: row.id },
         data: { serial },

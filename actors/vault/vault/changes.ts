@@ -114,15 +114,15 @@ export const revokeVaultCredential: VaultHandler<'revokeVaultCredential'> = (
   context,
 ) => {
   return changingCredential(needs, message, context, (tx, row) =>
-    revoked(tx, row, message.caller, needs, context),
+    revoked(tx, needs, row, message.caller, context),
   )
 }
 
 async function revoked(
   tx: Transaction,
+  needs: VaultNeeds,
   row: SecretCredentialRow,
   caller: Caller,
-  needs: VaultNeeds,
   context: MessageContext,
 ): Promise<CredentialFound> {
   const { clock, random } = needs
@@ -132,7 +132,7 @@ async function revoked(
   const ended = await revokeVaultCredentialRow(tx, tenantId, id, now)
   await forgetManagedToken(tx, tenantId, id)
   for (const dependent of await lockTokensOf(tx, tenantId, id)) {
-    await revoked(tx, dependent, caller, needs, context)
+    await revoked(tx, needs, dependent, caller, context)
   }
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)

@@ -25,8 +25,8 @@ export function auditSubscription(
   { caller, did, webhookId, requestId, webhook }: SubscriptionChange,
 ): void {
   recordAudit(
-    needs,
     tx,
+    needs,
     caller,
     { requestId },
     {

@@ -76,7 +76,7 @@ export async function testWebhook(
   })
   if (isRefused(place)) return { tag: 'busy' }
   try {
-    const outcome = await run(tools, message, context, given.signal)
+    const outcome = await run(tools, message, given.signal, context)
     return given.signal.aborted ? { tag: 'busy' } : outcome
   } finally {
     place()
@@ -86,8 +86,8 @@ export async function testWebhook(
 async function run(
   needs: WebhooksNeeds,
   message: TestWebhook,
-  { signal, requestId }: MessageContext,
   given: AbortSignal,
+  { signal, requestId }: MessageContext,
 ) {
   const to = await target(needs, message, signal)
   if (to === undefined) return UNKNOWN

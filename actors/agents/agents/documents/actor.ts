@@ -68,7 +68,7 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
         const invalid = faultOf(profile, agentClientDocument(issuer, { ...agent, profile }))
         if (invalid !== null) return invalid
         await replaceAgentProfile(tx, agentId, profile, clock.now())
-        recordAudit({ clock, random }, tx, caller, context, {
+        recordAudit(tx, { clock, random }, caller, context, {
           type: 'admin.agent.updated',
           tenantId: agent.tenantId,
           resource: { type: 'agent', id: agentId },

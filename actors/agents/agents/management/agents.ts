@@ -79,14 +79,14 @@ export const suspendAgent: ManagementHandler<'suspendAgent'> = (needs, message, 
     const reach = home ? null : tenantId
     if (!(await mayBeLocked(tx, message.caller, found.id, reach))) return LAST_OWNER
     const delegations = { tenantId: reach, agentId: found.id }
-    await revokeDelegations(needs, tx, message, delegations, 'agent_suspended', now, context)
+    await revokeDelegations(tx, needs, message, delegations, 'agent_suspended', now, context)
     const changed = home
       ? await setAgentStatus(tx, found.id, 'suspended', now)
       : await insertAgentSuspension(tx, tenantId, found.id, now)
     if (changed) {
       const of = { agentId: found.id, tenantId: reach, fingerprint: null }
       await endAgentSessions(tx, of, 'agent_suspended', now)
-      ended.push(...(await endClients(needs, tx, found.id, reach, now)))
+      ended.push(...(await endClients(tx, needs, found.id, reach, now)))
       auditHere(tx, needs, message, 'admin.agent.suspended', { everywhere: home }, context)
     }
     return present(tx, found, !home)
@@ -116,9 +116,9 @@ export const deleteAgent: ManagementHandler<'deleteAgent'> = (needs, message, co
     const of = { agentId: found.id, tenantId: null, fingerprint: null }
     const now = needs.clock.now()
     const delegations = { tenantId: null, agentId: found.id }
-    await revokeDelegations(needs, tx, message, delegations, 'agent_deleted', now, context)
+    await revokeDelegations(tx, needs, message, delegations, 'agent_deleted', now, context)
     await endAgentSessions(tx, of, 'agent_deleted', now)
-    ended.push(...(await endClients(needs, tx, found.id, null, now)))
+    ended.push(...(await endClients(tx, needs, found.id, null, now)))
     const by = doerOf(message.caller)
     for (const left of await deleteAgentRows(tx, found.id)) {
       const { organizationId, id, role } = left
@@ -187,8 +187,8 @@ const isHome = ({ caller }: OneAgent, found: VisibleAgent) =>
 
 /** Ends what people granted to the client that the agent's own document describes. */
 function endClients(
-  { issuer }: AgentManagementNeeds,
   tx: Transaction,
+  { issuer }: AgentManagementNeeds,
   agentId: string,
   tenantId: string | null,
   now: Date,
@@ -198,8 +198,8 @@ function endClients(
 
 /** Revokes delegations of the agent. Each event belongs to the tenant of its delegation. */
 async function revokeDelegations(
-  { random }: AgentManagementNeeds,
   tx: Transaction,
+  { random }: AgentManagementNeeds,
   { caller }: OneAgent,
   of: DelegationsToEnd,
   reason: string,

@@ -28,8 +28,8 @@ export type Appointment = {
 /** Needs a transaction that crosses tenants. Dismissal ends the agent's sessions. */
 export async function appoint(
   tx: Transaction,
-  { agentId, to, scopes: named }: Appointment,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
+  { agentId, to, scopes: named }: Appointment,
 ): Promise<Appointed> {
   if (!isUuid(agentId) || !(await holdAgent(tx, agentId))) return { tag: 'unknown_agent' }
   const agent = await findAgent(tx, agentId)

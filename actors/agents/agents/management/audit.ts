@@ -30,5 +30,5 @@ export function auditIn(
   context: MessageContext,
 ): void {
   const resource = { type: 'agent', id: agentId }
-  recordAudit(needs, tx, caller, context, { type, tenantId, resource, data })
+  recordAudit(tx, needs, caller, context, { type, tenantId, resource, data })
 }

@@ -167,7 +167,7 @@ function reader(
     if (changes.length > CHANGES_MAX && from < to) throw new LogsTooLarge('too many logs')
     const events = await database.system(async (tx) => {
       if (!(await moveRegistryCursor(tx, network, version, { block: to, hash: last }))) return []
-      const found = await eventsOf(needs, tx, registry, changes)
+      const found = await eventsOf(tx, needs, registry, changes)
       appendEvents(tx, found)
       return found
     }, background)
@@ -187,8 +187,8 @@ function reader(
 
 /** The events of changes that were not told before, in order. */
 async function eventsOf(
-  { clock, random }: RegistriesNeeds,
   tx: Transaction,
+  { clock, random }: RegistriesNeeds,
   registry: Registry,
   changes: readonly Change[],
 ): Promise<readonly NewEvent[]> {

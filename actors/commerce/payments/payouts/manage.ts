@@ -38,7 +38,7 @@ export const closeDispute: Handling<'closeDispute'> = async (needs, message, con
 
 export const createPayout: Handling<'createPayout'> = async (needs, message, context) =>
   needs.providers.has(message.rail)
-    ? createOnce(needs, message, context, (tx) => submit(needs, tx, message, context))
+    ? createOnce(needs, message, context, (tx) => submit(tx, needs, message, context))
     : invalid('/rail', 'The payment provider does not exist.')
 
 export const createStatement: Handling<'createStatement'> = (needs, message, context) =>
@@ -54,8 +54,8 @@ export const createStatement: Handling<'createStatement'> = (needs, message, con
 
 /** The lock of the book prevents two payouts from sending the same money. */
 async function submit(
-  needs: CommerceNeeds,
   tx: Transaction,
+  needs: CommerceNeeds,
   { caller, rail, currency, amountMinor: asked }: CreatePayout,
   { requestId }: MessageContext,
 ): Promise<Created<Payout> | Invalid> {

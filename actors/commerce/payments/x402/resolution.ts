@@ -146,8 +146,8 @@ function end(
 ): Promise<boolean> {
   const alsoAudit = (tx: Transaction) =>
     recordAudit(
-      needs,
       tx,
+      needs,
       caller,
       { requestId },
       {

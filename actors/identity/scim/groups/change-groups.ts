@@ -51,9 +51,9 @@ export const createScimGroup: Handling<'createScimGroup'> = (needs, message, con
     const held = await membersWithRoles(tx, row.tenantId, [row.role])
     const before = new Set(held.map(({ id }) => id))
     const after = new Set([...before, ...(members ?? [])])
-    const moved = await setMembers(needs, tx, caller, row, before, after, context)
-    recordAudit(needs, tx, caller, context, groupChange('created', row, moved))
-    const shown = await shownGroup(needs, tx, { ...message, groupId: row.id })
+    const moved = await setMembers(tx, needs, caller, row, before, after, context)
+    recordAudit(tx, needs, caller, context, groupChange('created', row, moved))
+    const shown = await shownGroup(tx, needs, { ...message, groupId: row.id })
     return { ...shown, tag: 'created' as const }
   })
 
@@ -66,10 +66,10 @@ export const patchScimGroup: Handling<'patchScimGroup'> = (needs, message, conte
 export const deleteScimGroup: Handling<'deleteScimGroup'> = (needs, message, context) =>
   changing(needs, async (tx) => {
     const { caller, ifMatch } = message
-    const { row, memberIds } = await foundGroup(needs, tx, message, ifMatch)
-    const moved = await setMembers(needs, tx, caller, row, memberIds, new Set(), context)
+    const { row, memberIds } = await foundGroup(tx, needs, message, ifMatch)
+    const moved = await setMembers(tx, needs, caller, row, memberIds, new Set(), context)
     await deleteScimGroupRow(tx, row.tenantId, row.id)
-    recordAudit(needs, tx, caller, context, groupChange('deleted', row, moved))
+    recordAudit(tx, needs, caller, context, groupChange('deleted', row, moved))
     return { tag: 'deleted' as const }
   })
 
@@ -81,7 +81,7 @@ const write = (
 ) =>
   changing(needs, async (tx) => {
     const { caller, ifMatch } = message
-    const { row, memberIds } = await foundGroup(needs, tx, message, ifMatch)
+    const { row, memberIds } = await foundGroup(tx, needs, message, ifMatch)
     const { id, displayName, externalId } = row
     const after = afterOf({ id, displayName, externalId, members: memberIds })
     if (!mayBeNamed(after.displayName, row))
@@ -89,12 +89,12 @@ const write = (
     const isRenamed = after.displayName !== displayName || after.externalId !== externalId
     const named = { ...row, displayName: after.displayName, externalId: after.externalId }
     const members = after.members ?? memberIds
-    const moved = await setMembers(needs, tx, caller, row, memberIds, members, context)
+    const moved = await setMembers(tx, needs, caller, row, memberIds, members, context)
     if (isRenamed || moved.added.length + moved.removed.length > 0) {
       await updateScimGroup(tx, named, needs.clock.now())
-      recordAudit(needs, tx, caller, context, groupChange('updated', named, moved))
+      recordAudit(tx, needs, caller, context, groupChange('updated', named, moved))
     }
-    return shownGroup(needs, tx, message)
+    return shownGroup(tx, needs, message)
   })
 
 /** Sessions of several tenants can end with an account's role, so the transaction crosses tenants. */
@@ -112,8 +112,8 @@ const changing = <T>({ database }: ScimGroupsNeeds, work: (tx: Transaction) => P
 
 /** Gives and takes the role. @throws {ScimFault} 400 for an unknown user, 403 beyond the token. */
 async function setMembers(
-  needs: ScimGroupsNeeds,
   tx: Transaction,
+  needs: ScimGroupsNeeds,
   caller: Caller,
   { tenantId, role }: ScimGroupRow,
   before: ReadonlySet<string>,

@@ -30,8 +30,8 @@ const baseOf = ({ issuer }: ScimGroupsNeeds) => `${issuer}/scim/v2`
  * @throws {ScimFault} 404, and 412 by If-Match.
  */
 export async function foundGroup(
-  needs: ScimGroupsNeeds,
   tx: Transaction,
+  needs: ScimGroupsNeeds,
   { caller, groupId }: OneGroup,
   ifMatch: string | null | undefined,
 ) {
@@ -47,17 +47,17 @@ export async function foundGroup(
 }
 
 export async function shownGroup(
-  needs: ScimGroupsNeeds,
   tx: Transaction,
+  needs: ScimGroupsNeeds,
   message: OneGroup & AskedAttributes,
 ) {
-  const { resource, version } = await foundGroup(needs, tx, message, undefined)
+  const { resource, version } = await foundGroup(tx, needs, message, undefined)
   const project = projection(message, GROUP_RESOURCE)
   return { tag: 'found' as const, id: message.groupId, resource: project(resource), version }
 }
 
 export const readScimGroup: Handling<'readScimGroup'> = (needs, message, context) =>
-  refusing(() => needs.database.system((tx) => shownGroup(needs, tx, message), context))
+  refusing(() => needs.database.system((tx) => shownGroup(tx, needs, message), context))
 
 export const listScimGroups: Handling<'listScimGroups'> = (needs, message, context) =>
   refusing(async () => {
@@ -69,7 +69,7 @@ export const listScimGroups: Handling<'listScimGroups'> = (needs, message, conte
     return inTenant(needs.database, tenantId, context, async (tx) => {
       const all = await listScimGroupRows(tx, tenantId)
       const shownOf = (rows: readonly ScimGroupRow[], most?: number) =>
-        shownRows(needs, tx, tenantId, rows, most)
+        shownRows(tx, needs, tenantId, rows, most)
       const hits = filter === null ? all : await filtered(all, filter, shownOf)
       const shown = await shownOf(hits.slice(offset, offset + limit))
       const resources = shown.map(project)
@@ -79,8 +79,8 @@ export const listScimGroups: Handling<'listScimGroups'> = (needs, message, conte
 
 /** @throws {ScimFault} `tooMany` for `most` members and more. */
 async function shownRows(
-  needs: ScimGroupsNeeds,
   tx: Transaction,
+  needs: ScimGroupsNeeds,
   tenantId: string,
   rows: readonly ScimGroupRow[],
   most?: number,

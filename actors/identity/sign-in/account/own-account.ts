@@ -80,8 +80,8 @@ export function auditOwn(
   { random }: { readonly random: Random },
   { tenantId, sub }: Pick<BrowserSession, 'tenantId' | 'sub'>,
   done: Pick<PersonAudit, 'type' | 'address' | 'data'>,
-  { requestId }: MessageContext,
   now: Date,
+  { requestId }: MessageContext,
 ): void {
   appendAudit(tx, [personAuditRecord(random, { ...done, tenantId, sub, requestId }, now)])
 }

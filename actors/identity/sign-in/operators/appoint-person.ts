@@ -48,8 +48,8 @@ type Tools = { readonly clock: Clock; readonly random: Random }
 /** Needs a transaction that crosses tenants. Dismissal ends the person's sessions in the control plane. */
 export async function appointPerson(
   tx: Transaction,
-  { email, to, scopes }: PersonAppointment,
   tools: Tools,
+  { email, to, scopes }: PersonAppointment,
 ): Promise<PersonAppointed> {
   const controlPlane = await findControlPlane(tx)
   if (controlPlane === undefined) return { tag: 'no_control_plane' }
@@ -70,20 +70,21 @@ export async function appointPerson(
     const known = await findTenantUserOfAccount(tx, tenantId, accountId)
     const sub = await findTenantUserOfAccountSub(tx, tenantId, accountId)
     if (known === undefined || sub === undefined) return { tag: 'unknown_account' }
-    await setAppointed(tx, { tenantId, accountId, userId: known.id, scopes: after }, tools)
+    await setAppointed(tx, tools, { tenantId, accountId, userId: known.id, scopes: after })
     const user = { tenantId, sub, accountId }
     await endHumanSessions(tx, user, 'scopes_narrowed', tools.clock.now())
     return { tag: to }
   }
-  const person = await asMember(tx, tenantId, accountId, tools)
+  const person = await asMember(tx, tools, tenantId, accountId)
   if (person === undefined) return { tag: 'suspended' }
-  await setAppointed(tx, { tenantId, accountId, userId: person.id, scopes: after }, tools)
+  await setAppointed(tx, tools, { tenantId, accountId, userId: person.id, scopes: after })
   return { tag: to }
 }
 
 /** Writes the scopes of an operator, with the audit event. */
 export async function setAppointed(
   tx: Transaction,
+  { clock, random }: Tools,
   {
     tenantId,
     accountId,
@@ -95,7 +96,6 @@ export async function setAppointed(
     readonly userId: string
     readonly scopes: readonly string[]
   },
-  { clock, random }: Tools,
 ): Promise<void> {
   const now = clock.now()
   const before = await lockOperatorScopes(tx, accountId)
@@ -115,9 +115,9 @@ export async function setAppointed(
 /** The active user of the account in the control plane. Undefined if it is suspended there. */
 async function asMember(
   tx: Transaction,
+  { clock, random }: Tools,
   tenantId: string,
   accountId: string,
-  { clock, random }: Tools,
 ): Promise<{ readonly id: string; readonly sub: string } | undefined> {
   const now = clock.now()
   if ((await findTenantUserOfAccount(tx, tenantId, accountId)) !== undefined)

@@ -128,9 +128,9 @@ async function acceptDirectly(
       const { tenantId, tenantSettings } = invite
       const isNew = await insertAccountWithoutMailbox(tx, { ...account, tenantId })
       if (!isNew) throw new AddressTaken()
-      const sub = await joinAsOperator(tx, tools, invite, { accountId: id, email }, context, now)
+      const sub = await joinAsOperator(tx, tools, invite, { accountId: id, email }, now, context)
       const person = { tenantId, tenantSettings, accountId: id, sub }
-      const token = await openFirstSession(tx, tools, person, message.visitor, context, now)
+      const token = await openFirstSession(tx, tools, person, message.visitor, now, context)
       const accepted = { tag: 'accepted', token, location: homeOf(tools, tenantId) } as const
       return inviteForm.answered(tx, tools, message, accepted)
     }, context)
@@ -146,14 +146,14 @@ export async function joinAsOperator(
   { clock, random }: Pick<SignInActorTools, 'clock' | 'random'>,
   { tenantId, organizationId, role, appointedScopes }: UsedInvite,
   { accountId, email }: { readonly accountId: string; readonly email: Email },
-  context: MessageContext,
   now: Date,
+  context: MessageContext,
 ): Promise<string> {
   const known = await findTenantUserOfAccount(tx, tenantId, accountId)
   const newUser = { tenantId, accountId, email, roles: [role] }
   const person =
     known === undefined
-      ? await becomeTenantUser(tx, random, newUser, context, now)
+      ? await becomeTenantUser(tx, random, newUser, now, context)
       : await activateWithRole(tx, tenantId, accountId, role, now)
   if (person === undefined) throw new Suspended()
   const { id: userId, sub } = person
@@ -161,7 +161,7 @@ export async function joinAsOperator(
   const id = await grantOrganizationRole(tx, { ...member, role, createdAt: now })
   if (appointedScopes.length > 0) {
     const appointed = { tenantId, accountId, userId, scopes: appointedScopes }
-    await setAppointed(tx, appointed, { clock, random })
+    await setAppointed(tx, { clock, random }, appointed)
   }
   const { requestId } = context
   const joined = { id, organizationId, role }

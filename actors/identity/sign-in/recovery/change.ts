@@ -96,8 +96,8 @@ async function change(
     if (!(await renewBrowserSession(tx, renewal, now))) return false
     const { address } = visitor
     const ended = { accountId, exceptId: renewal.newId, reason: 'password_changed' } as const
-    await replacePassword(tx, tools, { ...ended, address, phc, notice }, context, now)
-    auditOwn(tx, tools, session, { type: 'account.password.changed', address }, context, now)
+    await replacePassword(tx, tools, { ...ended, address, phc, notice }, now, context)
+    auditOwn(tx, tools, session, { type: 'account.password.changed', address }, now, context)
     return true
   }, context)
   return isDone ? token : null

@@ -71,7 +71,7 @@ const acceptOnce: PasswordRecoveryHandler<'acceptInvitation'> = async (tools, me
     const { address } = visitor
     const how = 'invitation'
     const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
-    const proved = await proveMailbox(tx, tools, proof, context, now)
+    const proved = await proveMailbox(tx, tools, proof, now, context)
     const isFirst =
       phc !== null &&
       (proved !== 'known' || !isKnown(used)) &&
@@ -83,7 +83,7 @@ const acceptOnce: PasswordRecoveryHandler<'acceptInvitation'> = async (tools, me
     const done = (answer: Accepted) => linkForm.answered(tx, tools, message, answer)
     if (!isFirst) return done({ tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` })
     const person = { tenantId, tenantSettings, accountId, sub }
-    const session = await openFirstSession(tx, tools, person, visitor, context, now)
+    const session = await openFirstSession(tx, tools, person, visitor, now, context)
     return done({ tag: 'accepted', token: session, location: '/auth/account' })
   }, context)
 }

@@ -142,14 +142,14 @@ const resetOnce: PasswordRecoveryHandler<'resetPassword'> = async (tools, messag
       // A link of the command line did not go to the mailbox, so it proves nothing about it.
       removed = await removeFactors(tx, accountId, { phones: true })
       // Anybody can create an account for an address: nothing of an unverified one stays.
-      await dropUnproved(tx, tools, { accountId, address }, context, now)
+      await dropUnproved(tx, tools, { accountId, address }, now, context)
     } else {
       // Before the new password: if this is the first proof of the mailbox, the old factors are dropped too.
       const proof = { accountId, how: 'reset', inOwnSession: false, ...where } as const
-      await proveMailbox(tx, tools, proof, context, now)
+      await proveMailbox(tx, tools, proof, now, context)
     }
     const ended = { accountId, exceptId: null, reason: 'password_reset', address } as const
-    await replacePassword(tx, tools, { ...ended, phc, notice }, context, now)
+    await replacePassword(tx, tools, { ...ended, phc, notice }, now, context)
     // Guesses of others do not lock this browser out.
     await rememberVisit(tx, accountId, visitor, now)
     const done = { ...where, requestId: context.requestId }

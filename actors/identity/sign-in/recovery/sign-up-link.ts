@@ -152,11 +152,11 @@ function createAccount(
     if (standing.accountActive !== true) throw new Refused()
     const accountId = await findAccountByEmail(tx, tenantId, email)
     if (accountId === undefined) throw new Error('the account of a sign-up is missing')
-    const { id, sub } = await join(tx, tools, { tenantId, accountId, email }, context, now)
+    const { id, sub } = await join(tx, tools, { tenantId, accountId, email }, now, context)
     const { address } = visitor
     const how = 'sign_up'
     const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
-    const proved = await proveMailbox(tx, tools, proof, context, now)
+    const proved = await proveMailbox(tx, tools, proof, now, context)
     const isFirst =
       phc !== null &&
       (proved !== 'known' || !shown.isKnown) &&
@@ -168,7 +168,7 @@ function createAccount(
     }
     await recordSignIn(tx, tenantId, id, now)
     const person = { tenantId, tenantSettings, accountId, sub }
-    const session = await openFirstSession(tx, tools, person, visitor, context, now)
+    const session = await openFirstSession(tx, tools, person, visitor, now, context)
     const location = isAlive ? `/auth/login?flow=${flow}` : '/auth/account'
     return done({ tag: 'accepted', token: session, location })
   }, context)
@@ -179,12 +179,12 @@ async function join(
   tx: Transaction,
   { random }: PasswordRecoveryTools,
   { tenantId, accountId, email }: { tenantId: string; accountId: string; email: Email },
-  context: MessageContext,
   now: Date,
+  context: MessageContext,
 ): Promise<{ readonly id: string; readonly sub: string }> {
   const known = await findTenantUserOfAccount(tx, tenantId, accountId)
   if (known === undefined)
-    return becomeTenantUser(tx, random, { tenantId, accountId, email, roles: [] }, context, now)
+    return becomeTenantUser(tx, random, { tenantId, accountId, email, roles: [] }, now, context)
   if (known.status !== 'invited') throw new Refused()
   await acceptTenantUser(tx, tenantId, accountId, now)
   const sub = await findTenantUserOfAccountSub(tx, tenantId, accountId)

@@ -85,7 +85,7 @@ export const verifyEmail: PasswordRecoveryHandler<'verifyEmail'> = async (
     const sub = (await findTenantUserOfAccountSub(tx, tenantId, accountId)) ?? null
     const { address } = visitor
     const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const
-    await proveMailbox(tx, tools, { ...proof, address }, context, now)
+    await proveMailbox(tx, tools, { ...proof, address }, now, context)
     return { tag: 'done', tenant, email }
   }, context)
 }

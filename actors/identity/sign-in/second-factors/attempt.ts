@@ -46,7 +46,6 @@ export async function attempted<Shown extends object, Success extends object>(
   }: Pick<SignInTools, 'database' | 'clock' | 'random' | 'lockout' | 'adaptive'>,
   { flow, token, session }: SessionProgress,
   visitor: FlowStep['visitor'],
-  context: MessageContext,
   work: {
     readonly shown: Shown
     readonly proof: Proof
@@ -56,6 +55,7 @@ export async function attempted<Shown extends object, Success extends object>(
       now: Date,
     ) => Promise<{ readonly newEvents: readonly PersonEvent[]; readonly outcome: Success } | null>
   },
+  context: MessageContext,
 ): Promise<
   | Success
   | (Shown & { tag: 'wrong' })
@@ -93,7 +93,7 @@ export async function attempted<Shown extends object, Success extends object>(
         return done
       }
       const locked = await attempt.failed()
-      const newEvents = [verified(session, context, { outcome: 'failure' })]
+      const newEvents = [verified(session, { outcome: 'failure' }, context)]
       if (locked) {
         const fields = { subject: 'second_factor', ip: visitor.address }
         newEvents.push({
@@ -129,17 +129,17 @@ export function eventBase({ tenantId, sub, id }: BrowserSessionRow, { requestId 
 
 export function verified(
   session: BrowserSessionRow,
-  context: MessageContext,
   fields: EventFields<'auth.mfa.verify'>,
+  context: MessageContext,
 ): PersonEvent {
   return { ...eventBase(session, context), type: 'auth.mfa.verify', fields }
 }
 
 export function signedIn(
   session: BrowserSessionRow,
-  context: MessageContext,
   amr: readonly string[],
   level: 1 | 2 | 3,
+  context: MessageContext,
 ): PersonEvent {
   return {
     ...eventBase(session, context),

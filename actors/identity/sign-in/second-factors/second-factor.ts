@@ -65,18 +65,24 @@ export const giveSecondFactor: SignInHandler<'giveSecondFactor'> = async (
   if (shown.methods.code === 'mail') return confirm(tools, progress, shown, message, context)
   const spend = shown.methods.code === null ? null : await spending(tools, session, code, context)
   const amr = amrWith(session, ['otp'])
-  return attempted(tools, progress, visitor, context, {
-    shown,
-    proof: { level: 2, amr, authTime: authTimeOf(session, tools.clock.now()) },
-    async succeed(tx, raised, now) {
-      if (spend === null || !(await spend.run(tx, now))) return null
-      const newEvents: PersonEvent[] = [
-        verified(session, context, { outcome: 'success', method: spend.method }),
-      ]
-      if (session.pending) newEvents.push(signedIn(session, context, amr, 2))
-      return { newEvents, outcome: { ...raised } satisfies SignedIn }
+  return attempted(
+    tools,
+    progress,
+    visitor,
+    {
+      shown,
+      proof: { level: 2, amr, authTime: authTimeOf(session, tools.clock.now()) },
+      async succeed(tx, raised, now) {
+        if (spend === null || !(await spend.run(tx, now))) return null
+        const newEvents: PersonEvent[] = [
+          verified(session, { outcome: 'success', method: spend.method }, context),
+        ]
+        if (session.pending) newEvents.push(signedIn(session, amr, 2, context))
+        return { newEvents, outcome: { ...raised } satisfies SignedIn }
+      },
     },
-  })
+    context,
+  )
 }
 
 export const requestConfirmationMail: SignInHandler<'requestConfirmationMail'> = async (
@@ -119,21 +125,27 @@ export const enrolSecondFactor: SignInHandler<'enrolSecondFactor'> = async (
   const timeStep = totpStepOf(secret.bytes, digits(code), clock.nowSecs())
   const factor = timeStep === null ? null : await sealedSecret(tools, secret)
   const amr = amrWith(session, ['otp'])
-  return attempted(tools, progress, visitor, context, {
-    shown,
-    proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
-    async succeed(tx, raised, now) {
-      if (timeStep === null || factor === null) return null
-      const { accountId } = session
-      if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
-      const recoveryCodes = await renewRecoveryCodes(tx, random, accountId, now)
-      const fields = { outcome: 'success', method: 'totp', enrolled: true }
-      const { token: raisedToken, location } = raised
-      const page = { ...flowPage(token, flow), token: raisedToken, recoveryCodes, location }
-      const outcome: Enrolled = { ...page, tag: 'enrolled' }
-      return { newEvents: [verified(session, context, fields)], outcome }
+  return attempted(
+    tools,
+    progress,
+    visitor,
+    {
+      shown,
+      proof: { level: 2, amr, authTime: authTimeOf(session, clock.now()) },
+      async succeed(tx, raised, now) {
+        if (timeStep === null || factor === null) return null
+        const { accountId } = session
+        if (!(await confirmTotp(tx, accountId, factor, timeStep, now))) return null
+        const recoveryCodes = await renewRecoveryCodes(tx, random, accountId, now)
+        const fields = { outcome: 'success', method: 'totp', enrolled: true }
+        const { token: raisedToken, location } = raised
+        const page = { ...flowPage(token, flow), token: raisedToken, recoveryCodes, location }
+        const outcome: Enrolled = { ...page, tag: 'enrolled' }
+        return { newEvents: [verified(session, fields, context)], outcome }
+      },
     },
-  })
+    context,
+  )
 }
 
 /** A code by mail confirms the sign-in, which stays at its level. */
@@ -147,18 +159,24 @@ function confirm(
   const { session } = progress
   const { accountId, level, authTime } = session
   const amr = [...new Set([...session.amr, 'otp'])]
-  return attempted(tools, progress, visitor, context, {
-    shown,
-    proof: { level, amr, authTime },
-    async succeed(tx, raised, now) {
-      if (!(await tools.adaptive.spend(tx, accountId, visitor.token!, code, now))) return null
-      const newEvents = [
-        verified(session, context, { outcome: 'success', method: 'mail' }),
-        signedIn(session, context, amr, level),
-      ]
-      return { newEvents, outcome: { ...raised } satisfies SignedIn }
+  return attempted(
+    tools,
+    progress,
+    visitor,
+    {
+      shown,
+      proof: { level, amr, authTime },
+      async succeed(tx, raised, now) {
+        if (!(await tools.adaptive.spend(tx, accountId, visitor.token!, code, now))) return null
+        const newEvents = [
+          verified(session, { outcome: 'success', method: 'mail' }, context),
+          signedIn(session, amr, level, context),
+        ]
+        return { newEvents, outcome: { ...raised } satisfies SignedIn }
+      },
     },
-  })
+    context,
+  )
 }
 
 /** How a code is used up; null when the format is invalid. */

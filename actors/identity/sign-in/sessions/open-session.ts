@@ -89,8 +89,8 @@ export async function openFirstSession(
   tools: Pick<SignInNeeds, 'random' | 'cookies'>,
   person: Pick<OpenSession, 'tenantId' | 'tenantSettings' | 'accountId'> & { readonly sub: string },
   visitor: Visitor,
-  { requestId }: MessageContext,
   now: Date,
+  { requestId }: MessageContext,
 ): Promise<string> {
   const { sub, ...account } = person
   const amr = ['pwd']

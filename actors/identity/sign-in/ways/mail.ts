@@ -208,7 +208,7 @@ function openWithMailbox(
   const inOwnSession = session?.accountId === accountId && !session.pending && !session.confined
   const { address } = visitor
   const proof = { accountId, how, inOwnSession, tenantId: flow.tenantId, sub, address } as const
-  const proves = (tx: Transaction, now: Date) => proveMailbox(tx, tools, proof, context, now)
+  const proves = (tx: Transaction, now: Date) => proveMailbox(tx, tools, proof, now, context)
   return openSessionInFlow(tools, { flow, token, found, amr: AMR, visitor, proves }, context)
 }
 

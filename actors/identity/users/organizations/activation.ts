@@ -42,7 +42,7 @@ export const activateTenant: Handling<'activateTenant'> = async (needs, message,
     idempotently(
       tx,
       idempotency,
-      () => activate(needs, tx, caller, context),
+      () => activate(tx, needs, caller, context),
       (done) => (done.tag === 'activated' ? withoutSecrets(done) : undefined),
     ),
   )
@@ -52,8 +52,8 @@ export const activateTenant: Handling<'activateTenant'> = async (needs, message,
 }
 
 async function activate(
-  needs: OrganizationsTools,
   tx: Transaction,
+  needs: OrganizationsTools,
   caller: Caller,
   context: MessageContext,
 ): Promise<TenantActivated | ActivationRefused> {
@@ -66,8 +66,8 @@ async function activate(
   const now = needs.clock.now()
   const tenant = await activateTenantRow(tx, tenantId, now)
   if (tenant === undefined) return { tag: 'already_production' }
-  const events = await removeFixtures(needs, tx, fixtures, caller, now, context)
-  const rotated = await rotateAll(needs.random, tx, tenantId, now)
+  const events = await removeFixtures(tx, needs, fixtures, caller, now, context)
+  const rotated = await rotateAll(tx, needs.random, tenantId, now)
   await endInvites(tx, tenantId, now)
   await endAgentSessionsIn(tx, tenantId, REASON, now)
   // Append events before revoking tokens: from here on no other transaction commits a token of the tenant, so the
@@ -75,7 +75,7 @@ async function activate(
   appendEvents(tx, events)
   const retiredFixtureUsers = fixtures.map(({ id }) => id)
   const applications = rotated.map(({ applicationId }) => applicationId)
-  recordAudit(needs, tx, caller, context, {
+  recordAudit(tx, needs, caller, context, {
     type: 'tenant.activated',
     resource: { type: 'tenant', id: tenantId },
     data: { retired_fixture_users: retiredFixtureUsers, rotated_applications: applications },
@@ -93,8 +93,8 @@ async function activate(
 }
 
 async function removeFixtures(
-  needs: OrganizationsTools,
   tx: Transaction,
+  needs: OrganizationsTools,
   fixtures: readonly FixtureRow[],
   caller: Caller,
   now: Date,
@@ -121,8 +121,8 @@ async function removeFixtures(
 
 /** Replaces the secrets of bootstrap applications. The old ones end immediately. */
 async function rotateAll(
-  random: Random,
   tx: Transaction,
+  random: Random,
   tenantId: string,
   now: Date,
 ): Promise<RotatedSecret[]> {

@@ -60,7 +60,7 @@ export const createOrganization: Handling<'createOrganization'> = async (
           const member = await memberOf(tx, caller.principal)
           return member === undefined
             ? NO_ACCOUNT
-            : openOrganization(needs, tx, message, member, context)
+            : openOrganization(tx, needs, message, member, context)
         },
         kept('created'),
       ),
@@ -73,8 +73,8 @@ export const createOrganization: Handling<'createOrganization'> = async (
  * tenant of a user), because the organization has no tenant yet.
  */
 async function openOrganization(
-  { clock, random }: OrganizationsTools,
   tx: Transaction,
+  { clock, random }: OrganizationsTools,
   { caller, name, slug: wished, network: from }: CreateOrganization,
   member: Member,
   { requestId }: MessageContext,
@@ -123,7 +123,7 @@ export const createTenant: Handling<'createTenant'> = async (needs, message, con
     return idempotently(
       tx,
       message.idempotency,
-      async () => openTenant(needs, tx, message, found, context),
+      async () => openTenant(tx, needs, message, found, context),
       kept('created'),
     )
   }, context)
@@ -134,8 +134,8 @@ export const createTenant: Handling<'createTenant'> = async (needs, message, con
  * owner. An agent logs in by its membership of the organization.
  */
 async function openTenant(
-  { clock, random, limits }: OrganizationsTools,
   tx: Transaction,
+  { clock, random, limits }: OrganizationsTools,
   { caller, name, slug: wished, environment, supportContact }: CreateTenant,
   organization: OrganizationRow,
   context: MessageContext,
@@ -165,7 +165,7 @@ async function openTenant(
   const subject = member?.memberType === 'account' ? random.token(SUBJECT_BYTES) : undefined
   const principal = { ...caller.principal, ...(subject === undefined ? {} : { subject }) }
   const as = { ...caller, principal }
-  recordAudit({ clock, random }, tx, as, context, {
+  recordAudit(tx, { clock, random }, as, context, {
     tenantId: tenant.id,
     type: 'org.tenant.created',
     resource: { type: 'tenant', id: tenant.id },
@@ -173,15 +173,15 @@ async function openTenant(
   })
   if (member !== undefined && subject !== undefined) {
     const owner = { tenantId: tenant.id, accountId: member.memberId, sub: subject }
-    await admitOwner(tx, owner, { random, now, requestId: context.requestId })
+    await admitOwner(tx, { random, now, requestId: context.requestId }, owner)
   }
   return { tag: 'created', tenant: tenantRecord(tenant), replayed: false }
 }
 
 async function admitOwner(
   tx: Transaction,
-  { tenantId, accountId, sub }: { tenantId: string; accountId: string; sub: string },
   { random, now, requestId }: { random: Random; now: Date; requestId: string | undefined },
+  { tenantId, accountId, sub }: { tenantId: string; accountId: string; sub: string },
 ): Promise<void> {
   const id = random.uuid()
   const user = { tenantId, id, accountId, sub, status: 'active', roles: ['owner'] } as const

@@ -38,8 +38,8 @@ type FirstPersonOfControlPlane = Pick<FirstOperator, 'inviteToken' | 'expiresAt'
  */
 export async function inviteDeploymentOperator(
   tx: Transaction,
-  { name, scopes }: { readonly name: string; readonly scopes: readonly string[] },
   { clock, random }: { readonly clock: Clock; readonly random: Random },
+  { name, scopes }: { readonly name: string; readonly scopes: readonly string[] },
 ): Promise<FirstPersonOfControlPlane | { readonly tag: 'no_control_plane' }> {
   const controlPlane = await findControlPlane(tx)
   if (controlPlane === undefined) return { tag: 'no_control_plane' }
@@ -57,8 +57,8 @@ export async function inviteDeploymentOperator(
 /** Creates organization, environment and invite in one transaction that crosses tenants. */
 export async function createFirstOperator(
   tx: Transaction,
-  { name, environment }: { readonly name: string; readonly environment: Environment },
   { clock, random }: { readonly clock: Clock; readonly random: Random },
+  { name, environment }: { readonly name: string; readonly environment: Environment },
 ): Promise<FirstOperator> {
   const createdAt = clock.now()
   const organization = await firstFree(slugsFor(name, undefined, '', random), (slug) =>

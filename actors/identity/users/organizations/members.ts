@@ -61,13 +61,13 @@ export const addOrganizationMember: Handling<'addOrganizationMember'> = async (
   const off = offFault(needs, message.caller)
   if (off !== undefined) return off
   return inOrganization(needs, message, OWNERS, context, (tx) =>
-    idempotently(tx, message.idempotency, () => add(needs, tx, message, context), kept('member')),
+    idempotently(tx, message.idempotency, () => add(tx, needs, message, context), kept('member')),
   )
 }
 
 async function add(
-  needs: OrganizationsTools,
   tx: Transaction,
+  needs: OrganizationsTools,
   { caller, organizationId, who, role }: AddMember,
   context: MessageContext,
 ) {
@@ -83,13 +83,13 @@ async function add(
   if ('email' in who) member = await inviteMember(tx, added, who.email, ofDeployment)
   else if (isUuid(who.agentId)) member = await addAgentMember(tx, added, who.agentId, ofDeployment)
   if (member === 'full') {
-    const { maxMembers: most } = await policyOf(needs, tx, organizationId)
+    const { maxMembers: most } = await policyOf(tx, needs, organizationId)
     return { tag: 'limit_reached', what: 'members', most } as const
   }
   if (typeof member === 'string') return { tag: member }
   const type = 'email' in who ? 'org.member.invited' : 'org.member.added'
   const fields = { ...fieldsOf(member), ...('email' in who ? { email: who.email } : {}) }
-  await appendMemberEvent(needs, tx, caller, type, member, fields, context)
+  await appendMemberEvent(tx, needs, caller, type, member, fields, context)
   return { tag: 'member', member, replayed: false } as const
 }
 
@@ -105,9 +105,9 @@ export const updateOrganizationMember: Handling<'updateOrganizationMember'> = as
     if (before.role === role) return { tag: 'member' as const, member: before, replayed: false }
     if (!(await setMemberRole(tx, id, before.id, role))) return LAST_OWNER
     const member = { ...before, role }
-    await endAgentAccess(needs, tx, member)
+    await endAgentAccess(tx, needs, member)
     const fields = { ...fieldsOf(member), role_before: before.role }
-    await appendMemberEvent(needs, tx, caller, 'org.member.role_changed', member, fields, context)
+    await appendMemberEvent(tx, needs, caller, 'org.member.role_changed', member, fields, context)
     return { tag: 'member' as const, member, replayed: false }
   })
   if (outcome.tag === 'member') forget(needs, outcome.member)
@@ -123,10 +123,10 @@ export const removeOrganizationMember: Handling<'removeOrganizationMember'> = as
     const member = await lockMember(tx, message)
     if (member === undefined) return UNKNOWN_MEMBER
     if (!(await removeMember(tx, id, member.id))) return LAST_OWNER
-    await endAgentAccess(needs, tx, member)
+    await endAgentAccess(tx, needs, member)
     await appendMemberEvent(
-      needs,
       tx,
+      needs,
       message.caller,
       'org.member.removed',
       member,
@@ -147,8 +147,8 @@ async function lockMember(tx: Transaction, { organizationId, memberId }: OfMembe
 
 /** The agent's sessions end with the commit. This process also drops its cache immediately. */
 async function endAgentAccess(
-  { clock }: OrganizationsTools,
   tx: Transaction,
+  { clock }: OrganizationsTools,
   { agentId, organizationId }: MemberRow,
 ): Promise<void> {
   if (agentId !== null) await endMemberSessions(tx, organizationId, agentId, clock.now())
@@ -159,8 +159,8 @@ function forget({ tokens }: OrganizationsTools, { agentId }: MemberRow): void {
 }
 
 async function appendMemberEvent<T extends EventType>(
-  { clock, random }: OrganizationsTools,
   tx: Transaction,
+  { clock, random }: OrganizationsTools,
   caller: Caller,
   type: T,
   member: MemberRow,

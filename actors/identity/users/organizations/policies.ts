@@ -17,7 +17,7 @@ export const readOrganizationPolicy: Handling<'readOrganizationPolicy'> = (
 ) =>
   inOrganization(needs, message, ADMINS, context, async (tx, { id }) => ({
     tag: 'policy',
-    policy: await policyOf(needs, tx, id),
+    policy: await policyOf(tx, needs, id),
   }))
 
 export const updateOrganizationPolicy: Handling<'updateOrganizationPolicy'> = (
@@ -29,10 +29,10 @@ export const updateOrganizationPolicy: Handling<'updateOrganizationPolicy'> = (
     const { caller, organizationId: _, ...change } = message
     const tooHigh = isOperatorOfDeployment(caller) ? undefined : above(change, needs.limits)
     if (tooHigh !== undefined) return tooHigh
-    const before = await policyOf(needs, tx, id)
+    const before = await policyOf(tx, needs, id)
     await setOrganizationPolicy(tx, id, change, needs.clock.now())
-    const policy = await policyOf(needs, tx, id)
-    recordAudit(needs, tx, caller, context, {
+    const policy = await policyOf(tx, needs, id)
+    recordAudit(tx, needs, caller, context, {
       type: 'org.policy.changed',
       resource: { type: 'organization', id },
       data: { before: wire(before), after: wire(policy) },
@@ -42,8 +42,8 @@ export const updateOrganizationPolicy: Handling<'updateOrganizationPolicy'> = (
 
 /** The limits in force. */
 export async function policyOf(
-  { clock, limits }: OrganizationsTools,
   tx: Transaction,
+  { clock, limits }: OrganizationsTools,
   organizationId: string,
 ): Promise<OrganizationPolicy> {
   const row = await findOrganizationPolicy(tx, organizationId, clock.now())

@@ -76,7 +76,7 @@ export const updateOrganization: Handling<'updateOrganization'> = (needs, messag
     const now = needs.clock.now()
     await updateOrganizationRow(tx, before.id, change, now)
     const organization = { ...before, ...stated(change), updatedAt: now }
-    recordAudit(needs, tx, message.caller, context, {
+    recordAudit(tx, needs, message.caller, context, {
       type: 'org.updated',
       resource: { type: 'organization', id: before.id },
       data: { before: wire(before), after: wire(organization) },
@@ -94,7 +94,7 @@ export const updateTenant: Handling<'updateTenant'> = async (needs, message, con
     const now = needs.clock.now()
     await updateTenantRow(tx, before.id, change, now)
     const tenant = { ...before, ...stated(change), updatedAt: now }
-    recordAudit(needs, tx, message.caller, context, {
+    recordAudit(tx, needs, message.caller, context, {
       type: 'org.tenant.updated',
       resource: { type: 'tenant', id: before.id },
       data: { before: wire(before), after: wire(tenant) },

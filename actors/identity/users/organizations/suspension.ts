@@ -68,7 +68,7 @@ async function setOrganization(
     if (switched.changed) {
       const resource = { type: 'organization', id }
       const type = `admin.organization.${DONE[to]}` as const
-      recordAudit(needs, tx, caller, context, { type, resource })
+      recordAudit(tx, needs, caller, context, { type, resource })
       await appendOrganizationEvent(tx, random, {
         type: `org.${DONE[to]}`,
         organizationId: id,
@@ -100,7 +100,7 @@ async function setTenant(
     if (switched.changed) {
       const resource = { type: 'tenant', id }
       const recorded = `admin.tenant.${DONE[to]}` as const
-      recordAudit(needs, tx, caller, context, { type: recorded, resource })
+      recordAudit(tx, needs, caller, context, { type: recorded, resource })
       const type = `org.tenant.${DONE[to]}` as const
       const about = { actor: DEPLOYMENT, resource, requestId: context.requestId }
       const event = catalogued(type, about, {})
@@ -128,7 +128,7 @@ async function setAccount(
     if (switched.changed) {
       const resource = { type: 'account', id }
       const type = `admin.account.${DONE[to]}` as const
-      recordAudit(needs, tx, caller, context, { type, resource })
+      recordAudit(tx, needs, caller, context, { type, resource })
       const events = users.map((user) => userEvent(needs.random, user, to, now, context))
       appendEvents(tx, events)
     }

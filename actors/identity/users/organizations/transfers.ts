@@ -59,15 +59,15 @@ export const startTenantTransfer: Handling<'startTenantTransfer'> = async (
     idempotently(
       tx,
       message.idempotency,
-      () => offer(needs, tx, message, from, context),
+      () => offer(tx, needs, message, from, context),
       kept('transfer'),
     ),
   )
 }
 
 async function offer(
-  needs: OrganizationsTools,
   tx: Transaction,
+  needs: OrganizationsTools,
   { caller, tenantId, organizationId }: StartTransfer,
   from: string,
   context: MessageContext,
@@ -84,7 +84,7 @@ async function offer(
   }
   if (!(await insertTransfer(tx, opened))) return { tag: 'transfer_pending' } as const
   const transfer = (await findTransfer(tx, from, opened.id, now))!
-  append(needs, tx, caller, 'org.tenant.transfer_requested', transfer, context)
+  append(tx, needs, caller, 'org.tenant.transfer_requested', transfer, context)
   return { tag: 'transfer', transfer, replayed: false } as const
 }
 
@@ -117,7 +117,7 @@ export const acceptTenantTransfer: Handling<'acceptTenantTransfer'> = async (
       return closed(status ?? 'canceled')
     }
     const transfer = { ...found, status: 'accepted' as const, decidedAt: now }
-    append(needs, tx, caller, 'org.tenant.transferred', transfer, context)
+    append(tx, needs, caller, 'org.tenant.transferred', transfer, context)
     return { tag: 'transfer' as const, transfer, replayed: false }
   })
   if (outcome.tag === 'transfer')
@@ -130,7 +130,7 @@ export const closeTenantTransfer: Handling<'closeTenantTransfer'> = (needs, mess
     const isReceiver = found.toOrganizationId === message.organizationId
     const status = isReceiver ? ('declined' as const) : ('canceled' as const)
     if (!(await closeTransfer(tx, found, status, needs.clock.now()))) return closed(found.status)
-    append(needs, tx, message.caller, 'org.tenant.transfer_closed', found, context)
+    append(tx, needs, message.caller, 'org.tenant.transfer_closed', found, context)
     return { tag: 'closed' }
   })
 
@@ -154,8 +154,8 @@ function onTransfer<T>(
 
 /** The event belongs to the tenant that moves. A user is named only in the tenant of their token. */
 function append(
-  { clock, random }: OrganizationsTools,
   tx: Transaction,
+  { clock, random }: OrganizationsTools,
   caller: Caller,
   type: Extract<EventType, `org.tenant.transfer${string}`>,
   { id, tenantId, fromOrganizationId, toOrganizationId }: TransferRow,

@@ -51,7 +51,7 @@ export const assignOrganizationBilling: Handling<'assignOrganizationBilling'> = 
     }
     await setBilling(tx, billing, now)
     const fields = { plan: billing.planName, suspended }
-    recordAudit(needs, tx, caller, context, {
+    recordAudit(tx, needs, caller, context, {
       type: 'admin.organization.billing_changed',
       resource: { type: 'organization', id: organizationId },
       data: { ...fields, plan_before: before.planName },

@@ -43,7 +43,7 @@ export const createBillingPlan: Handling<'createBillingPlan'> = (needs, message,
     const now = needs.clock.now()
     const plan = { ...members, id: needs.random.uuid(), createdAt: now, updatedAt: now }
     if (!(await insertPlan(tx, plan))) return NAME_TAKEN
-    recordAudit(needs, tx, caller, context, planChange('created', plan))
+    recordAudit(tx, needs, caller, context, planChange('created', plan))
     return { tag: 'created', plan, replayed: false } as const
   }
   return needs.database.system(
@@ -63,7 +63,7 @@ export const replaceBillingPlan: Handling<'replaceBillingPlan'> = async (
     const plan = await updatePlan(tx, { ...members, id: planId, updatedAt: needs.clock.now() })
     if (plan === undefined) return UNKNOWN_PLAN
     if (plan === 'name_taken') return NAME_TAKEN
-    recordAudit(needs, tx, caller, context, planChange('updated', plan))
+    recordAudit(tx, needs, caller, context, planChange('updated', plan))
     return { tag: 'found' as const, plan }
   }, context)
   if (outcome.tag === 'found') needs.tenants.send('forget', { tenantId: null })
@@ -80,7 +80,7 @@ export const deleteBillingPlan: Handling<'deleteBillingPlan'> = async (
     const plan = await deletePlan(tx, planId)
     if (plan === undefined) return UNKNOWN_PLAN
     if (plan === 'in_use') return { tag: plan }
-    recordAudit(needs, tx, caller, context, planChange('deleted', plan))
+    recordAudit(tx, needs, caller, context, planChange('deleted', plan))
     return { tag: 'deleted' }
   }, context)
 }

@@ -66,7 +66,7 @@ export const replaceRegistration: Handling<'replaceRegistration'> = async (
       if (secretSent !== null && !(await hasSecret(tx, clientId, secretSent, clock.now())))
         return refused('client_secret: not the issued secret')
       const kind = clientKind(draft, before)!
-      const secret = await changeSecret(needs, tx, before, needsSecret(kind))
+      const secret = await changeSecret(tx, needs, before, needsSecret(kind))
       const row = await replaceApplicationRow(
         tx,
         {

@@ -42,7 +42,7 @@ export const observedClientsActor = defineActor<ObservedClientsProtocol, Observe
         const found = await deleteObservedClientRow(tx, tenantId, id, clock.now())
         if (found === undefined) return undefined
         const { clientId, families } = found
-        recordAudit({ clock, random }, tx, caller, context, {
+        recordAudit(tx, { clock, random }, caller, context, {
           type: 'admin.observed_client.deleted',
           resource: { type: 'client', id: clientId },
           data: { client_id: clientId, grants_ended: families.length },

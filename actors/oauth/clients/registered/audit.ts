@@ -7,16 +7,16 @@ import { recordAudit } from '../../../platform/record-audit.js'
 
 /** Writes an `admin.application.*` event. `data` never contains a secret. */
 export function recordAction(
-  needs: Parameters<typeof recordAudit>[0],
   tx: Transaction,
+  needs: Parameters<typeof recordAudit>[1],
   caller: Caller,
-  context: MessageContext,
   did: 'created' | 'updated' | 'deleted' | 'secret_rotated',
   { id }: ApplicationRow,
   data: Readonly<Record<string, unknown>>,
+  context: MessageContext,
 ): void {
   const resource = { type: 'application', id }
-  recordAudit(needs, tx, caller, context, { type: `admin.application.${did}`, resource, data })
+  recordAudit(tx, needs, caller, context, { type: `admin.application.${did}`, resource, data })
 }
 
 /** The members that show in the audit log what an application may do. */

@@ -22,7 +22,7 @@ export const deleteApplication: Handling<'deleteApplication'> = (needs, message,
   changing(needs, message, context, async (tx, application) => {
     await deleteApplicationRow(tx, application.tenantId, application.id)
     const data = { name: application.name }
-    recordAction(needs, tx, message.caller, context, 'deleted', application, data)
+    recordAction(tx, needs, message.caller, 'deleted', application, data, context)
     return { tag: 'removed' } as const
   })
 
@@ -51,7 +51,7 @@ export const rotateApplicationSecret: Handling<'rotateApplicationSecret'> = (
       othersUntil: new Date(now.getTime() + overlapSecs * 1000),
     })
     const data = { overlap_secs: overlapSecs }
-    recordAction(needs, tx, caller, context, 'secret_rotated', row, data)
+    recordAction(tx, needs, caller, 'secret_rotated', row, data, context)
     return { tag: 'rotated', clientId: id, clientSecret: secret, rotatedAt: now }
   })
 
@@ -83,8 +83,8 @@ export async function changing<T>(
  * @returns the new secret, or null.
  */
 export async function changeSecret(
-  { clock, random }: Pick<ApplicationsNeeds, 'clock' | 'random'>,
   tx: Transaction,
+  { clock, random }: Pick<ApplicationsNeeds, 'clock' | 'random'>,
   before: ApplicationRow,
   isNeeded: boolean,
 ): Promise<string | null> {

@@ -30,8 +30,8 @@ type OperatorApplicationMade =
 /** Needs a transaction that crosses tenants. */
 export async function createOperatorApplication(
   tx: Transaction,
-  { name, scopes }: OperatorApplication,
   { clock, random }: { readonly clock: Clock; readonly random: Random },
+  { name, scopes }: OperatorApplication,
 ): Promise<OperatorApplicationMade> {
   const known: readonly string[] = OPERATOR_APPLICATION_SCOPES
   const scope = scopes.find((one) => !known.includes(one))

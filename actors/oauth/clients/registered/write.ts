@@ -42,7 +42,7 @@ export const createApplication: Handling<'createApplication'> = async (needs, me
       needs,
       message,
       context,
-      (tx) => insert(needs, tx, message, context),
+      (tx) => insert(tx, needs, message, context),
       (created) => ({ ...created, clientSecret: null }),
     ),
   )
@@ -57,7 +57,7 @@ export const replaceApplication: Handling<'replaceApplication'> = async (
   const refusal = await refusalOf(needs, caller, draft, applicationId, context)
   if (refusal !== null) return refusal
   return orTaken(
-    changing(needs, message, context, (tx, row) => replaceLocked(needs, tx, row, message, context)),
+    changing(needs, message, context, (tx, row) => replaceLocked(tx, needs, row, message, context)),
   )
 }
 
@@ -97,8 +97,8 @@ const orTaken = <T>(write: Promise<T>): Promise<T | { readonly tag: 'audience_ta
 
 /** Inserts the application. Only the outcome contains its secret. */
 async function insert(
-  needs: ApplicationsNeeds,
   tx: Transaction,
+  needs: ApplicationsNeeds,
   { caller, draft }: CreateApplication,
   context: MessageContext,
 ): Promise<ApplicationCreated> {
@@ -115,7 +115,7 @@ async function insert(
     secretSha256: secret?.sha256 ?? null,
     ...optionalMembers(draft),
   })
-  recordAction(needs, tx, caller, context, 'created', application, powersOf(application))
+  recordAction(tx, needs, caller, 'created', application, powersOf(application), context)
   return {
     tag: 'created',
     application: toApplication(application),
@@ -125,8 +125,8 @@ async function insert(
 }
 
 async function replaceLocked(
-  needs: ApplicationsNeeds,
   tx: Transaction,
+  needs: ApplicationsNeeds,
   before: ApplicationRow,
   { caller, draft, status }: ReplaceApplication,
   context: MessageContext,
@@ -134,7 +134,7 @@ async function replaceLocked(
   const name = changedName(draft.name, before.name)
   if (name === null) return { ...refusedName('/name'), error: 'bad_request' }
   const kind = clientKind(draft, before)!
-  const clientSecret = await changeSecret(needs, tx, before, needsSecret(kind))
+  const clientSecret = await changeSecret(tx, needs, before, needsSecret(kind))
   const row = await replaceApplicationRow(
     tx,
     {
@@ -150,6 +150,6 @@ async function replaceLocked(
     before,
   )
   const data = { changed: changedMembers(before, row), ...powersOf(row) }
-  recordAction(needs, tx, caller, context, 'updated', row, data)
+  recordAction(tx, needs, caller, 'updated', row, data, context)
   return { tag: 'replaced', application: toApplication(row), clientSecret }
 }

@@ -33,7 +33,7 @@ export const createApiKey: Handling<'createApiKey'> = (needs, message, context) 
     needs,
     message,
     context,
-    (tx) => insert(needs, tx, message, context),
+    (tx) => insert(tx, needs, message, context),
     (outcome) => (outcome.tag === 'created' ? { ...outcome, secret: null } : undefined),
   )
 
@@ -63,7 +63,7 @@ export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, con
       now,
     })
     if (row === undefined) return UNKNOWN
-    append(needs, tx, caller, 'api_key.rotated', row, context)
+    append(tx, needs, caller, 'api_key.rotated', row, context)
     return { tag: 'rotated' as const, key: recordOf(row, now), secret }
   })
   if (outcome.tag === 'rotated') tokens.send('invalidate', { ids: [keyId] })
@@ -75,7 +75,7 @@ export const deleteApiKey: Handling<'deleteApiKey'> = async (needs, { caller, ke
   if (!isUuid(keyId)) return UNKNOWN
   const isRemoved = await inTenant(needs.database, tenantId, context, async (tx) => {
     const row = await deleteApiKeyRow(tx, tenantId, keyId)
-    if (row !== undefined) append(needs, tx, caller, 'api_key.revoked', row, context)
+    if (row !== undefined) append(tx, needs, caller, 'api_key.revoked', row, context)
     return row !== undefined
   })
   if (!isRemoved) return UNKNOWN
@@ -85,8 +85,8 @@ export const deleteApiKey: Handling<'deleteApiKey'> = async (needs, { caller, ke
 }
 
 async function insert(
-  needs: ApiKeysNeeds,
   tx: Transaction,
+  needs: ApiKeysNeeds,
   message: CreateApiKey,
   context: MessageContext,
 ): Promise<ApiKeyCreated | ApiKeyRefused | ApiKeysFull> {
@@ -119,7 +119,7 @@ async function insert(
   if (!(await insertApiKey(tx, { ...row, tokenSha256 }, settings.max_per_tenant)))
     return { tag: 'full', most: settings.max_per_tenant }
   const key = { ...row, rotatedAt: null, previousExpiresAt: null, lastUsedAt: null }
-  append(needs, tx, caller, 'api_key.created', key, context)
+  append(tx, needs, caller, 'api_key.created', key, context)
   return { tag: 'created', key: recordOf(key, now), secret, replayed: false }
 }
 
@@ -163,8 +163,8 @@ function mostSecs({ clock, settings }: ApiKeysNeeds, parent: ApiKeyRow | null): 
 }
 
 function append(
-  { clock, random }: ApiKeysNeeds,
   tx: Transaction,
+  { clock, random }: ApiKeysNeeds,
   caller: Caller,
   type: Extract<EventType, `api_key.${string}`>,
   key: ApiKeyRow,

@@ -48,7 +48,7 @@ export async function issueCode(
   const code = needs.random.token(CODE_BYTES)
   try {
     await inTenant(needs.database, client.tenantId, context, (tx) =>
-      write(needs, tx, pending, granting, code),
+      write(tx, needs, pending, granting, code),
     )
   } catch (error) {
     if (!(error instanceof RequestConsumed)) throw error
@@ -58,8 +58,8 @@ export async function issueCode(
 }
 
 async function write(
-  { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   tx: Transaction,
+  { clock, random, oidc, sessionSecsMax }: InteractionNeeds,
   { client, request, pushedId, stored, browserId, allowed }: PendingRequest,
   { session, scopes, consented, audience, resources, claims, offerId }: Granting,
   code: string,

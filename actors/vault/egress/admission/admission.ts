@@ -230,7 +230,7 @@ class TenantAdmission {
       const due = this.#refreshes
       this.#refreshes = new Map()
       try {
-        this.#retired.push(...(await refreshCallers(this.#tenantId, this.#needs, this.#known, due)))
+        this.#retired.push(...(await refreshCallers(this.#needs, this.#tenantId, this.#known, due)))
       } catch (error) {
         this.#needs.log.warn({ err: error }, 'egress: could not read grants again')
         for (const key of due.keys()) this.#known.refreshFailed(key)
@@ -439,7 +439,7 @@ class TenantAdmission {
     this.#ends -= countEnds(records)
     try {
       if (isRecordOnly(batch)) await this.#record(batch)
-      else this.#conclude(batch, await writeBatch(this.#tenantId, this.#needs, this.#known, batch))
+      else this.#conclude(batch, await writeBatch(this.#needs, this.#tenantId, this.#known, batch))
       this.#failed = false
       this.#recorded(records)
     } catch (error) {
@@ -535,7 +535,7 @@ class TenantAdmission {
         mayRecall: false,
       }
       try {
-        await writeBatch(this.#tenantId, this.#needs, this.#known, batch)
+        await writeBatch(this.#needs, this.#tenantId, this.#known, batch)
         this.#recorded([record])
       } catch (error) {
         // The block of a beginning keeps counting it, so it is never closed as fully recorded.

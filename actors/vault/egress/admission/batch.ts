@@ -109,13 +109,13 @@ type Found = { readonly caller: KnownCaller; readonly opened: EgressBlockRow | n
 
 /** Runs the transaction. Callers are remembered after its commit. */
 export async function writeBatch(
-  tenantId: string,
   needs: BatchNeeds,
+  tenantId: string,
   known: KnownCallers,
   batch: Batch,
 ): Promise<Decided> {
   const { outcomes, found, retired } = await needs.database.tenant(tenantId, (tx) =>
-    write(tx, tenantId, needs, known, batch),
+    write(tx, needs, tenantId, known, batch),
   )
   for (const { caller } of found) known.remember(caller)
   return { outcomes, retired }
@@ -123,8 +123,8 @@ export async function writeBatch(
 
 async function write(
   tx: Transaction,
-  tenantId: string,
   needs: BatchNeeds,
+  tenantId: string,
   known: KnownCallers,
   { requests, records, closing, generation, nowMs, mayRecall }: Batch,
 ) {
@@ -291,8 +291,8 @@ async function blockFor(
  * @returns blocks that are not used any more.
  */
 export async function refreshCallers(
-  tenantId: string,
   { database, clock }: Pick<BatchNeeds, 'database' | 'clock'>,
+  tenantId: string,
   known: KnownCallers,
   refreshes: ReadonlyMap<string, AuthorityQuery>,
 ): Promise<readonly Block[]> {

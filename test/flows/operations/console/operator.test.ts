@@ -22,13 +22,13 @@ const deps = { clock: systemClock, random: systemRandom(systemClock) }
 const controlPlane = async () =>
   (await sql<{ id: string }>(database)`select id from tenants where control_plane`)[0]!.id
 const appoint = (appointment: PersonAppointment) =>
-  database.system((tx) => appointPerson(tx, appointment, deps))
+  database.system((tx) => appointPerson(tx, deps, appointment))
 
 /** An operator by the invite of the command line, with a second factor, in the console. */
 async function invited() {
   const scopes = ['signing_keys:manage', 'deployment:manage']
   const made = await database.system((tx) =>
-    inviteDeploymentOperator(tx, { name: 'Operators', scopes }, deps),
+    inviteDeploymentOperator(tx, deps, { name: 'Operators', scopes }),
   )
   if ('tag' in made) throw new Error(made.tag)
   const browser = openBrowser(running)

@@ -120,7 +120,7 @@ async function completeIn(completion: Completion): Promise<FederatedLoginResult>
     const where = { tenantId, sub: found.sub, address: visitor.address }
     const how = 'provider'
     const proof = { accountId: account, how, inOwnSession: false, provedBy: key } as const
-    await proveMailbox(tx, tools, { ...proof, ...where }, context, now)
+    await proveMailbox(tx, tools, { ...proof, ...where }, now, context)
     returning = (await findReturning(tx, tenantId, account, vouchedEmail)) ?? found
   }
   if (decision.tag !== 'use') {

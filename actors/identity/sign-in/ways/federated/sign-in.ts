@@ -250,7 +250,7 @@ async function linkIn(
     if (email?.toLowerCase() === read.session.email.toLowerCase()) {
       const where = { tenantId, sub, address }
       const proof = { accountId, how: 'provider', inOwnSession: true, ...where } as const
-      await proveMailbox(tx, tools, proof, context, now)
+      await proveMailbox(tx, tools, proof, now, context)
     }
     if (owner !== undefined) return null
     const identity = { ...key, id: tools.random.uuid(), accountId, email, createdAt: now }

@@ -142,7 +142,7 @@ function take(
     if (claimed === 'taken') return 'taken'
     if (claimed === 'not_guest') return 'wrong'
     const proof = { accountId, how: 'verification', inOwnSession: true, tenantId, sub } as const
-    await proveMailbox(tx, tools, { ...proof, address }, context, now)
+    await proveMailbox(tx, tools, { ...proof, address }, now, context)
     return 'proved'
   }, context)
 }

@@ -50,18 +50,24 @@ function raise(
   const { session } = progress
   const level = levelOfPasskey(created)
   const amr = amrWith(session, methodsOfPasskey(created))
-  return attempted(tools, progress, visitor, context, {
-    shown: {},
-    proof: { level, amr, authTime: tools.clock.now() },
-    async succeed(tx, raised, now) {
-      const recoveryCodes = await storePasskey(tx, tools, session, created, name, now)
-      if (recoveryCodes === null) return null
-      const fields = { outcome: 'success', method: 'passkey', enrolled: true }
-      const { token, location } = raised
-      const page = { ...flowPage(progress.token, progress.flow), token, recoveryCodes, location }
-      const outcome: PasskeyEnrolled | SignedIn =
-        recoveryCodes.length === 0 ? raised : { ...page, tag: 'enrolled' }
-      return { newEvents: [verified(session, context, fields)], outcome }
+  return attempted(
+    tools,
+    progress,
+    visitor,
+    {
+      shown: {},
+      proof: { level, amr, authTime: tools.clock.now() },
+      async succeed(tx, raised, now) {
+        const recoveryCodes = await storePasskey(tx, tools, session, created, name, now)
+        if (recoveryCodes === null) return null
+        const fields = { outcome: 'success', method: 'passkey', enrolled: true }
+        const { token, location } = raised
+        const page = { ...flowPage(progress.token, progress.flow), token, recoveryCodes, location }
+        const outcome: PasskeyEnrolled | SignedIn =
+          recoveryCodes.length === 0 ? raised : { ...page, tag: 'enrolled' }
+        return { newEvents: [verified(session, fields, context)], outcome }
+      },
     },
-  })
+    context,
+  )
 }

@@ -47,19 +47,25 @@ export const givePasskeySecondFactor: PasskeyHandler<'givePasskeySecondFactor'> 
   const level = fits ? levelOfPasskey(passkey) : 2
   const amr = fits ? amrWith(session, methodsOfPasskey(passkey)) : session.amr
   let copied = false
-  const reply = await attempted(tools, progress, visitor, context, {
-    shown,
-    // A passkey with user verification is a complete authentication, so `authTime` is now.
-    proof: { level, amr, authTime: tools.clock.now() },
-    async succeed(tx, raised, now) {
-      if (!fits) return null
-      copied = !(await spendPasskeyCounter(tx, passkey, signed, now))
-      if (copied) return null
-      const newEvents = [verified(session, context, { outcome: 'success', method: 'passkey' })]
-      if (session.pending) newEvents.push(signedIn(session, context, amr, level))
-      return { newEvents, outcome: { ...raised } satisfies SignedIn }
+  const reply = await attempted(
+    tools,
+    progress,
+    visitor,
+    {
+      shown,
+      // A passkey with user verification is a complete authentication, so `authTime` is now.
+      proof: { level, amr, authTime: tools.clock.now() },
+      async succeed(tx, raised, now) {
+        if (!fits) return null
+        copied = !(await spendPasskeyCounter(tx, passkey, signed, now))
+        if (copied) return null
+        const newEvents = [verified(session, { outcome: 'success', method: 'passkey' }, context)]
+        if (session.pending) newEvents.push(signedIn(session, amr, level, context))
+        return { newEvents, outcome: { ...raised } satisfies SignedIn }
+      },
     },
-  })
+    context,
+  )
   if (copied) await recordClonedKey(tools, session, context)
   if (reply.tag !== 'signed_in') return reply
   // Raised, but possibly below the level the flow needs.

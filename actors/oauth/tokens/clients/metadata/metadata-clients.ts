@@ -143,7 +143,7 @@ async function admit(
     grantsUntil: new Date(now.getTime() + grantSecsMax * 1000),
   }
   const observed = await inTenant(database, tenantId, context, (tx) =>
-    observe(random, tx, observation, policy.maxNewClientsPerHour, context.requestId),
+    observe(tx, random, observation, policy.maxNewClientsPerHour, context.requestId),
   )
   if ('fullSince' in observed) return tooMany(observed.fullSince, now)
   return { tag: 'admitted', id: observed.id, document }
@@ -243,8 +243,8 @@ async function currentDocument(
 
 /** Writes the document to the tenant. `fullSince` if it saw too many new clients in the last hour. */
 async function observe(
-  random: Random,
   tx: Transaction,
+  random: Random,
   observation: Observation,
   newPerHourMax: number,
   requestId: string | undefined,
