@@ -7,6 +7,8 @@ import {
 import { entityTable } from '../platform/portable/entity-table.js'
 import { allRows, type Transaction } from '../platform/sql.js'
 
+// `listAccessPolicies`, `createAccessPolicy`, `readAccessPolicy`,
+// `updateAccessPolicy`, `deleteAccessPolicy`.
 export const accessPolicyTable = entityTable(
   accessPolicy,
   { required_level: ({ requiredAal }) => levelOf(requiredAal) },

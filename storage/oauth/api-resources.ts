@@ -15,6 +15,8 @@ export function resourceKey(uri: string): string | null {
   return httpsUrl(uri, { ...COMPARED, max: RESOURCE_CHARACTERS_MAX })?.href ?? null
 }
 
+// `listApiResources`, `createApiResource`, `getApiResource`,
+// `updateApiResource`, `deleteApiResource`.
 export const apiResourceTable = entityTable(apiResource, {
   resource_key: ({ resource }) => resourceKey(resource),
 })

@@ -6,6 +6,8 @@ import {
 import { entityTable } from '../platform/portable/entity-table.js'
 import { allRows, firstValue, type Transaction } from '../platform/sql.js'
 
+// `listIdentityAssertionPolicies`, `createIdentityAssertionPolicy`, `getIdentityAssertionPolicy`,
+// `updateIdentityAssertionPolicy`, `deleteIdentityAssertionPolicy`.
 export const identityAssertionPolicyTable = entityTable(identityAssertionPolicy)
 
 /** The policies of an application. */

@@ -8,6 +8,8 @@ import { entityTable } from '../platform/portable/entity-table.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 import { allRows, firstRow, type Transaction } from '../platform/sql.js'
 
+// `listTrustedIssuers`, `createTrustedIssuer`, `getTrustedIssuer`,
+// `updateTrustedIssuer`, `deleteTrustedIssuer`.
 export const trustedIssuerTable = entityTable(trustedIssuer)
 
 const RULE_COLUMNS =
