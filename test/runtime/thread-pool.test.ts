@@ -32,6 +32,10 @@ test('both ways to start the command set the pool size first', (t) => {
   t.regex(String(version), /^\d+\.\d+\.\d+ \(interface \d+\.\d+\.\d+\)\n$/)
 })
 
+test('npm start bounds the arenas of glibc', (t) => {
+  t.true(scripts['start']!.startsWith('MALLOC_ARENA_MAX=2 exec node '))
+})
+
 test('the pool holds all hashes and four more, and at least 16', (t) => {
   t.is(sizeWith({}), '16')
   t.is(sizeWith({ SVC_AUTH__ARGON2_MAX_CONCURRENT: '20' }), '24')
