@@ -91,7 +91,7 @@ export async function populateTenant(
     ...(await trustedIssuer(make, String(body['application_id']))),
     '/api/v1/identity-assertion-policies/{id}': await make('/api/v1/identity-assertion-policies', {
       client_id: String(body['application_id']),
-      audience: 'https://auth.chat.example',
+      audience: `https://${crypto.randomUUID()}.example`,
       target_client_id: 'assistant',
       scopes: ['chat:read'],
     }),
