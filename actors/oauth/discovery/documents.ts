@@ -129,6 +129,7 @@ export function openidConfiguration(facts: IssuerFacts): Metadata {
     frontchannel_logout_session_supported: true,
     subject_types_supported: ['pairwise'],
     id_token_signing_alg_values_supported: SIGNING_ALGORITHMS,
+    userinfo_signing_alg_values_supported: SIGNING_ALGORITHMS,
     acr_values_supported: acrValues(facts.passkeys === true),
     prompt_values_supported: PROMPTS,
     claims_supported: [...TOKEN_CLAIMS, ...PERSON_CLAIMS],

@@ -57,6 +57,7 @@ const ApplicationRecord = z
     rotate_refresh_tokens: z.boolean(),
     require_pushed_authorization_requests: z.boolean(),
     id_token_signed_response_alg: algorithm,
+    userinfo_signed_response_alg: algorithm.optional(),
     require_signed_request_object: z.boolean(),
     request_object_signing_alg: objectAlgorithm.optional(),
     logo_uri: z.string().optional(),
@@ -125,6 +126,9 @@ const CreateApplication = z
       }),
     require_pushed_authorization_requests: z.boolean().optional(),
     id_token_signed_response_alg: algorithm.optional(),
+    userinfo_signed_response_alg: algorithm
+      .optional()
+      .meta({ description: 'Userinfo is a JWT with this signature. Default: JSON.' }),
     require_signed_request_object: z.boolean().optional().meta({
       description:
         'Takes only authorization requests that are pushed as signed request objects (RFC 9101).',

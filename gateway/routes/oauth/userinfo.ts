@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   authorization,
   type PushRefused,
+  type SignedUserinfo,
   type TokenMisplaced,
   type UserinfoRefused,
 } from '../../../actors/oauth/tokens/authorization/protocol.js'
@@ -15,7 +16,16 @@ import {
 } from '../../request/authenticate.js'
 import type { CodeOf, ErrorCode } from '../../response/problems.js'
 import { WRONG_TENANT_HOST } from '../../request/tenant-hosts.js'
-import { choice, formFields, oauthError, problem, type Route, reply, route } from '../../route.js'
+import {
+  choice,
+  formFields,
+  oauthError,
+  problem,
+  type ReplyRule,
+  type Route,
+  reply,
+  route,
+} from '../../route.js'
 import { AuthorizationParameters } from './authorize.js'
 import { ClientFields, countedByClient, oauthRefused, proofRefused, tokenRequest } from './oauth.js'
 
@@ -114,10 +124,16 @@ const unauthorized = (error: CodeOf<'unauthorized'>) =>
     ...unauthenticated(outcome, context),
     error,
   }))
+/** For a client with `userinfo_signed_response_alg`. */
+const signedUserinfo: ReplyRule<SignedUserinfo> = {
+  docs: [{ status: 200, contentType: 'application/jwt', schema: null }],
+  render: ({ jwt }) => ({ form: 'body', status: 200, contentType: 'application/jwt', body: jwt }),
+}
 const userinfoReplies = {
   userinfo: reply(200, UserinfoResponse, ({ claims }: { claims: object }) => {
     return claims as z.input<typeof UserinfoResponse>
   }),
+  userinfo_signed: signedUserinfo,
   // RFC 6750 section 3.1: a request without credentials gets a challenge without an error.
   no_token: problem(401, 'unauthorized', (_outcome: { tag: 'no_token' }, { baseUrl }) => ({
     reason: 'token_missing',

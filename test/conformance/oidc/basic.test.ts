@@ -3,7 +3,7 @@
  * (oidcc-basic-certification-test-plan).
  */
 import test from 'ava'
-import { decodeJwt } from 'jose'
+import { createRemoteJWKSet, decodeJwt, jwtVerify } from 'jose'
 import * as oidc from 'openid-client'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sql } from '../../support/storage/sql.js'
@@ -121,6 +121,29 @@ test('oidcc-userinfo-get, -post-header and -post-body', async (t) => {
   const challenge = wrong.headers.get('www-authenticate') ?? ''
   t.true(challenge.startsWith('Bearer error="invalid_token", '), challenge)
   t.true(challenge.endsWith(hints), challenge)
+})
+
+test('oidcc-userinfo-rs256', async (t) => {
+  const signed = await relyingParty(running, person, { userinfoSignedResponseAlg: 'RS256' })
+  const { tokens } = await signed.signedIn(person)
+  const answer = await fetch(`${running.baseUrl}/userinfo`, {
+    headers: { authorization: `Bearer ${tokens.access_token}` },
+  })
+  t.is(answer.status, 200)
+  t.is(answer.headers.get('content-type'), 'application/jwt')
+  const jwt = await answer.text()
+  const keys = createRemoteJWKSet(new URL(`${running.baseUrl}/.well-known/jwks.json`))
+  const { payload, protectedHeader } = await jwtVerify(jwt, keys, {
+    issuer: running.baseUrl,
+    audience: signed.clientId,
+  })
+  t.is(protectedHeader.alg, 'RS256')
+  t.like(payload, { sub: tokens.claims()!.sub, email: person.email })
+  // It stands for no ID token and for no access token.
+  const out = `${running.baseUrl}/oauth/end-session?id_token_hint=${jwt}`
+  t.is((await fetch(out)).status, 400)
+  const headers = { authorization: `Bearer ${jwt}` }
+  t.is((await fetch(`${running.baseUrl}/userinfo`, { headers })).status, 401)
 })
 
 test('oidcc-ensure-request-without-nonce-succeeds-for-code-flow', async (t) => {

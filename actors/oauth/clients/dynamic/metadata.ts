@@ -34,7 +34,6 @@ const NOT_HERE = [
   'default_max_age',
   'default_acr_values',
   'id_token_encrypted_response_alg',
-  'userinfo_signed_response_alg',
   'userinfo_encrypted_response_alg',
   'request_object_encryption_alg',
   'introspection_signed_response_alg',
@@ -144,6 +143,12 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
       from,
       'require_pushed_authorization_requests',
     ),
+    userinfoSignedResponseAlg:
+      oneOf(
+        from('userinfo_signed_response_alg'),
+        'userinfo_signed_response_alg',
+        SIGNING_ALGORITHMS,
+      ) ?? undefined,
     requireSignedRequestObject: optional(flag, from, 'require_signed_request_object'),
     requestObjectSigningAlg:
       oneOf(
@@ -199,6 +204,9 @@ export function metadataOf(
     rotate_refresh_tokens: row.rotateRefreshTokens,
     require_pushed_authorization_requests: row.requirePushedAuthorizationRequests,
     id_token_signed_response_alg: row.idTokenSignedResponseAlg,
+    ...(row.userinfoSignedResponseAlg === null
+      ? {}
+      : { userinfo_signed_response_alg: row.userinfoSignedResponseAlg }),
     require_signed_request_object: row.requireSignedRequestObject,
     ...(row.requestObjectSigningAlg === null
       ? {}

@@ -84,6 +84,8 @@ export type Application = {
   readonly rotateRefreshTokens: boolean
   readonly requirePushedAuthorizationRequests: boolean
   readonly idTokenSignedResponseAlg: SigningAlgorithm
+  /** Null: userinfo is JSON, and not signed. */
+  readonly userinfoSignedResponseAlg: SigningAlgorithm | null
   /** Authorization requests are pushed as signed request objects (RFC 9101). */
   readonly requireSignedRequestObject: boolean
   /** Null: any algorithm of its keys. */
@@ -144,6 +146,7 @@ export type ApplicationDraft = {
   readonly rotateRefreshTokens?: boolean | undefined
   readonly requirePushedAuthorizationRequests?: boolean | undefined
   readonly idTokenSignedResponseAlg?: SigningAlgorithm | undefined
+  readonly userinfoSignedResponseAlg?: SigningAlgorithm | undefined
   readonly requireSignedRequestObject?: boolean | undefined
   readonly requestObjectSigningAlg?: RequestObjectAlgorithm | undefined
   readonly logoUri?: string | undefined

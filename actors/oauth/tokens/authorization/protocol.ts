@@ -37,7 +37,7 @@ export type AuthorizationProtocol = {
   /** UserInfo for an access token with the scope openid (OpenID Connect Core section 5.3). */
   getUserinfo: Ask<
     UserinfoRequest,
-    Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated
+    Userinfo | SignedUserinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated
   >
   /** OpenID Connect RP-Initiated Logout 1.0. */
   endSession: Ask<EndSessionRequest, SessionEnded | Refused>
@@ -254,6 +254,8 @@ export type Userinfo = {
   readonly claims: Readonly<Record<string, unknown>>
 }
 /** The request has no token, neither in the header nor in the form. */
+/** OpenID Connect Core section 5.3.2. */
+export type SignedUserinfo = { readonly tag: 'userinfo_signed'; readonly jwt: string }
 export type NoToken = { readonly tag: 'no_token' }
 /** The host belongs to another tenant. */
 export type TokenMisplaced = { readonly tag: 'misplaced'; readonly client: VerifiedClient }

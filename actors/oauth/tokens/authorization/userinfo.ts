@@ -5,28 +5,32 @@ import {
   type ClaimedGrant,
   findClaimedGrant,
 } from '../../../../storage/oauth/authorization-codes.js'
-import { findClientAudience } from '../../../../storage/oauth/applications.js'
+import { findTokenClient } from '../../../../storage/oauth/applications.js'
 import { findPerson } from '../../../../storage/identity/tenant-users.js'
 import { isUuid } from '../../../domain/ids.js'
 import { claimsOf } from '../../../domain/person-claims.js'
+import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
 import { namesOtherTenant, type TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import { readForm } from '../form.js'
 import { claimsWithin } from '../issue/effective-scopes.js'
 import type { TokensProtocol, Unauthenticated } from '../protocol.js'
 import type {
   NoToken,
+  SignedUserinfo,
   TokenMisplaced,
   Userinfo,
   UserinfoRefused,
   UserinfoRequest,
 } from './protocol.js'
 
+const USERINFO_TYPE = 'userinfo+jwt'
 const CREDENTIALS = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
 type UserinfoNeeds = {
   readonly database: Database
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
+  readonly keys: ActorRef<SigningKeysProtocol>
   readonly issuer: string
 }
 
@@ -46,10 +50,12 @@ const FOR_ANOTHER: Unauthenticated = {
 
 // Also the operation `postUserinfo`.
 export async function getUserinfo(
-  { database, tokens, tenants, issuer }: UserinfoNeeds,
+  { database, tokens, tenants, keys, issuer }: UserinfoNeeds,
   { authorization, form: fields, host, ...request }: UserinfoRequest,
   context: MessageContext,
-): Promise<Userinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated> {
+): Promise<
+  Userinfo | SignedUserinfo | NoToken | TokenMisplaced | UserinfoRefused | Unauthenticated
+> {
   const form = readForm(fields)
   const inBody = 'repeated' in form ? null : form.get('access_token')
   if ('repeated' in form || (inBody !== null && authorization !== null))
@@ -73,15 +79,17 @@ export async function getUserinfo(
   const there = await tenants.resolve({ host }, context)
   if (namesOtherTenant(there, tenantId)) return { tag: 'misplaced', client: { clientId, tenantId } }
   // Accounts belong to no tenant, so the look-up crosses tenants.
-  const [audience, facts, grant] = await database.system(
+  const [client, facts, grant] = await database.system(
     async (tx) => [
-      await findClientAudience(tx, tenantId, { clientId, isId: isUuid(clientId) }),
+      await findTokenClient(tx, tenantId, { clientId, isId: isUuid(clientId) }),
       await findPerson(tx, tenantId, subject),
       grantId == null ? undefined : await findClaimedGrant(tx, tenantId, grantId),
     ],
     context,
   )
-  if (![issuer, audience].some((own) => own !== undefined && principal.audience.includes(own)))
+  if (
+    ![issuer, client?.audience].some((own) => own !== undefined && principal.audience.includes(own))
+  )
     return FOR_ANOTHER
   if (subjectType !== 'human' || !scopes.includes('openid'))
     return {
@@ -91,8 +99,14 @@ export async function getUserinfo(
   if (facts === undefined)
     return { tag: 'refused', error: 'token_revoked', description: 'the user is not active' }
   const named = grant === undefined ? [] : namedIn(grant, scopes)
-  const claims = claimsOf(facts, scopes, named)
-  return { tag: 'userinfo', claims: { ...claims, sub: subject, tenant_id: tenantId } }
+  const claims = { ...claimsOf(facts, scopes, named), sub: subject, tenant_id: tenantId }
+  const algorithm = client?.userinfoSignedResponseAlg ?? null
+  if (algorithm === null) return { tag: 'userinfo', claims }
+  // A type that is not the ID token's: neither can stand for the other.
+  const jwt = { iss: issuer, aud: clientId, ...claims }
+  const signed = await keys.sign({ typ: USERINFO_TYPE, claims: JSON.stringify(jwt), algorithm })
+  if (signed.tag !== 'signed') throw new Error('no signing key is available')
+  return { tag: 'userinfo_signed', jwt: signed.token }
 }
 
 /**

@@ -92,6 +92,7 @@ test.serial('absent members get the documented defaults', async (t) => {
     rotateRefreshTokens: true,
     requirePushedAuthorizationRequests: false,
     idTokenSignedResponseAlg: 'ES256',
+    userinfoSignedResponseAlg: null,
     requireSignedRequestObject: false,
     requestObjectSigningAlg: null,
     logoUri: null,
