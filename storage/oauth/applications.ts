@@ -53,6 +53,8 @@ export type ApplicationRow = {
   rotateRefreshTokens: boolean
   requirePushedAuthorizationRequests: boolean
   idTokenSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256'
+  /** The signature of authorization responses as a JWT. Null: RS256. */
+  authorizationSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256' | null
   /** Null: userinfo is JSON, and not signed. */
   userinfoSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256' | null
   /** Authorization requests are pushed as signed request objects (RFC 9101). */
@@ -119,13 +121,14 @@ export async function insertApplication(
                loopback_any_port, held_to_method, backchannel_logout_uri,
                backchannel_logout_session_required, frontchannel_logout_uri,
                frontchannel_logout_session_required, rotate_refresh_tokens, require_signed_request_object,
-               request_object_signing_alg, userinfo_signed_response_alg, created_at, updated_at)
+               request_object_signing_alg, userinfo_signed_response_alg,
+               authorization_signed_response_alg, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $32)
+               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $33)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $33, $32 where $33::bytea is not null)
+             select $1, $2, $2, $34, $33 where $34::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -205,7 +208,8 @@ export async function replaceApplicationRow(
              backchannel_logout_uri = $24, backchannel_logout_session_required = $25,
              frontchannel_logout_uri = $26, frontchannel_logout_session_required = $27,
              rotate_refresh_tokens = $28, require_signed_request_object = $29,
-             request_object_signing_alg = $30, userinfo_signed_response_alg = $31, updated_at = $32, status = $33
+             request_object_signing_alg = $30, userinfo_signed_response_alg = $31,
+             authorization_signed_response_alg = $32, updated_at = $33, status = $34
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -496,7 +500,7 @@ export const authorizationDetailsTypes = (tx: Transaction, tenantId: string, mos
     values: [tenantId, most],
   })
 
-/** The values of $1 to $31, with the defaults. */
+/** The values of $1 to $32, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -530,6 +534,7 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.requireSignedRequestObject ?? false,
     a.requestObjectSigningAlg ?? null,
     a.userinfoSignedResponseAlg ?? null,
+    a.authorizationSignedResponseAlg ?? null,
   ]
 }
 
@@ -539,6 +544,7 @@ const COLUMNS =
   frontchannel_logout_uri frontchannel_logout_session_required allowed_origins grant_types response_types scopes default_scopes jwks
   jwks_uri dpop_bound_access_tokens rotate_refresh_tokens require_pushed_authorization_requests id_token_signed_response_alg logo_uri
   require_signed_request_object request_object_signing_alg userinfo_signed_response_alg
+  authorization_signed_response_alg
   require_pkce loopback_any_port authorization_details_types metadata_url created_at updated_at`)
 
 const FOREIGN_KEY_VIOLATION = '23503'

@@ -47,9 +47,14 @@ export const AuthorizationParameters = z
     code_challenge: z.string().max(128).optional(),
     code_challenge_method: z.literal('S256').optional(),
     nonce: z.string().max(2048).optional(),
-    response_mode: z.enum(RESPONSE_MODES).optional().meta({
-      description: 'Default query. form_post: the browser posts the response to the redirect URI.',
-    }),
+    response_mode: z
+      .enum(RESPONSE_MODES)
+      .optional()
+      .meta({
+        description:
+          'Default query. form_post: the browser posts the response to the redirect URI. With jwt the response is one ' +
+          'signed parameter.',
+      }),
     prompt: z
       .string()
       .max(64)

@@ -52,6 +52,7 @@ const members = {
   contacts: member('array'),
   sector_identifier_uri: member('string'),
   subject_type: member('string', 'pairwise.'),
+  authorization_signed_response_alg: member('string', 'ES256, EdDSA or RS256 (default).'),
   userinfo_signed_response_alg: member('string', 'ES256, EdDSA or RS256. Default: JSON.'),
   require_signed_request_object: member('boolean'),
   request_object_signing_alg: member(

@@ -57,6 +57,7 @@ const ApplicationRecord = z
     rotate_refresh_tokens: z.boolean(),
     require_pushed_authorization_requests: z.boolean(),
     id_token_signed_response_alg: algorithm,
+    authorization_signed_response_alg: algorithm.optional(),
     userinfo_signed_response_alg: algorithm.optional(),
     require_signed_request_object: z.boolean(),
     request_object_signing_alg: objectAlgorithm.optional(),
@@ -126,6 +127,10 @@ const CreateApplication = z
       }),
     require_pushed_authorization_requests: z.boolean().optional(),
     id_token_signed_response_alg: algorithm.optional(),
+    authorization_signed_response_alg: algorithm.optional().meta({
+      description:
+        'The signature of authorization responses as a JWT (response_mode jwt). Default: RS256.',
+    }),
     userinfo_signed_response_alg: algorithm
       .optional()
       .meta({ description: 'Userinfo is a JWT with this signature. Default: JSON.' }),

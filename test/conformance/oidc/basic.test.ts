@@ -74,7 +74,13 @@ test('oidcc-discovery-endpoint-verification', async (t) => {
   includes('token_endpoint_auth_signing_alg_values_supported', 'ES256')
   t.is((await fetch(metadata['jwks_uri'] as string)).status, 200)
   t.deepEqual(metadata['response_types_supported'], ['code'])
-  t.deepEqual(metadata['response_modes_supported'], ['query', 'form_post'])
+  t.deepEqual(metadata['response_modes_supported'], [
+    'query',
+    'form_post',
+    'jwt',
+    'query.jwt',
+    'form_post.jwt',
+  ])
   t.deepEqual(metadata['code_challenge_methods_supported'], ['S256'])
   t.deepEqual(metadata['prompt_values_supported'], ['none', 'login', 'consent', 'select_account'])
   const capabilities = (await (await fetch(`${running.baseUrl}/api/v1/capabilities`)).json()) as {

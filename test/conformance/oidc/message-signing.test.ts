@@ -1,9 +1,23 @@
-/** Modules of fapi2-message-signing-final-test-plan on signed request objects at the PAR endpoint, under their names. */
+/** Modules of fapi2-message-signing-final-test-plan on signed requests and responses, under their names. */
 import test from 'ava'
-import { exportJWK, generateKeyPair, SignJWT, UnsecuredJWT } from 'jose'
+import {
+  createRemoteJWKSet,
+  exportJWK,
+  generateKeyPair,
+  jwtVerify,
+  SignJWT,
+  UnsecuredJWT,
+} from 'jose'
+import * as oidc from 'openid-client'
 import { callerOf } from '../../support/agents/journey.js'
 import { bootstrapped } from '../../support/identity/person.js'
-import { authorized, callbackOf, pathOf, relyingParty } from '../../support/oauth/relying-party.js'
+import {
+  authorized,
+  callbackOf,
+  journey,
+  pathOf,
+  relyingParty,
+} from '../../support/oauth/relying-party.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sharedService } from '../../support/service.js'
 
@@ -115,4 +129,46 @@ test('a client with request_object_signing_alg takes that algorithm alone', asyn
   })
   t.is(status, 400)
   t.is(body['error'], 'invalid_request_object')
+})
+
+test('happy-flow with JARM: openid-client verifies the response, with RS256 and ES256', async (t) => {
+  for (const alg of [undefined, 'ES256'] as const) {
+    const signing = await relyingParty(running, person, {
+      authorizationSignedResponseAlg: alg ?? null,
+    })
+    const config = await oidc.discovery(
+      new URL(running.baseUrl),
+      signing.clientId,
+      { id_token_signed_response_alg: 'ES256', authorization_signed_response_alg: alg ?? 'RS256' },
+      oidc.ClientSecretBasic(signing.secret),
+      { execute: [oidc.allowInsecureRequests, oidc.useJwtResponseMode] },
+    )
+    const { url, checks } = await journey({ config })
+    t.is(url.searchParams.get('response_mode'), 'jwt')
+    const callback = callbackOf(await authorized(openBrowser(running), person, pathOf(url)))
+    t.deepEqual([...callback.searchParams.keys()], ['response'])
+    const tokens = await oidc.authorizationCodeGrant(config, callback, checks)
+    t.is(tokens.claims()!.aud, signing.clientId)
+  }
+})
+
+test('a JARM response has iss, aud and exp, errors too, and is posted with form_post.jwt', async (t) => {
+  const plain = await relyingParty(running, person)
+  const keys = createRemoteJWKSet(new URL(`${running.baseUrl}/.well-known/jwks.json`))
+  const verified = (jwt: string) =>
+    jwtVerify(jwt, keys, { issuer: running.baseUrl, audience: plain.clientId })
+  const begun = await plain.journey({ response_mode: 'query.jwt', prompt: 'none' })
+  const refused = callbackOf(await openBrowser(running).get(pathOf(begun.url)))
+  const { payload, protectedHeader } = await verified(refused.searchParams.get('response')!)
+  t.like(payload, { error: 'login_required', state: begun.state })
+  t.is(protectedHeader.alg, 'RS256')
+  t.true(payload.exp! - nowSecs() <= 600)
+  const posted = await plain.journey({ response_mode: 'form_post.jwt' })
+  const page = await authorized(openBrowser(running), person, pathOf(posted.url))
+  t.is(page.status, 200)
+  const [form] = page.forms
+  t.deepEqual(Object.keys(form!.fields), ['response'])
+  const answer = await verified(form!.fields['response']!)
+  t.is(answer.payload['state'], posted.state)
+  t.is(typeof answer.payload['code'], 'string')
 })

@@ -143,6 +143,12 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
       from,
       'require_pushed_authorization_requests',
     ),
+    authorizationSignedResponseAlg:
+      oneOf(
+        from('authorization_signed_response_alg'),
+        'authorization_signed_response_alg',
+        SIGNING_ALGORITHMS,
+      ) ?? undefined,
     userinfoSignedResponseAlg:
       oneOf(
         from('userinfo_signed_response_alg'),
@@ -204,6 +210,9 @@ export function metadataOf(
     rotate_refresh_tokens: row.rotateRefreshTokens,
     require_pushed_authorization_requests: row.requirePushedAuthorizationRequests,
     id_token_signed_response_alg: row.idTokenSignedResponseAlg,
+    ...(row.authorizationSignedResponseAlg === null
+      ? {}
+      : { authorization_signed_response_alg: row.authorizationSignedResponseAlg }),
     ...(row.userinfoSignedResponseAlg === null
       ? {}
       : { userinfo_signed_response_alg: row.userinfoSignedResponseAlg }),

@@ -54,6 +54,7 @@ const MEMBERS = {
   rotateRefreshTokens: 'rotate_refresh_tokens',
   requirePushedAuthorizationRequests: 'require_pushed_authorization_requests',
   idTokenSignedResponseAlg: 'id_token_signed_response_alg',
+  authorizationSignedResponseAlg: 'authorization_signed_response_alg',
   userinfoSignedResponseAlg: 'userinfo_signed_response_alg',
   requireSignedRequestObject: 'require_signed_request_object',
   requestObjectSigningAlg: 'request_object_signing_alg',

@@ -84,6 +84,8 @@ export type Application = {
   readonly rotateRefreshTokens: boolean
   readonly requirePushedAuthorizationRequests: boolean
   readonly idTokenSignedResponseAlg: SigningAlgorithm
+  /** The signature of authorization responses as a JWT. Null: RS256. */
+  readonly authorizationSignedResponseAlg: SigningAlgorithm | null
   /** Null: userinfo is JSON, and not signed. */
   readonly userinfoSignedResponseAlg: SigningAlgorithm | null
   /** Authorization requests are pushed as signed request objects (RFC 9101). */
@@ -146,6 +148,7 @@ export type ApplicationDraft = {
   readonly rotateRefreshTokens?: boolean | undefined
   readonly requirePushedAuthorizationRequests?: boolean | undefined
   readonly idTokenSignedResponseAlg?: SigningAlgorithm | undefined
+  readonly authorizationSignedResponseAlg?: SigningAlgorithm | undefined
   readonly userinfoSignedResponseAlg?: SigningAlgorithm | undefined
   readonly requireSignedRequestObject?: boolean | undefined
   readonly requestObjectSigningAlg?: RequestObjectAlgorithm | undefined

@@ -28,6 +28,7 @@ export function optionalMembers(draft: ApplicationDraft) {
     rotateRefreshTokens: draft.rotateRefreshTokens,
     requirePushedAuthorizationRequests: draft.requirePushedAuthorizationRequests,
     idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
+    authorizationSignedResponseAlg: draft.authorizationSignedResponseAlg,
     userinfoSignedResponseAlg: draft.userinfoSignedResponseAlg,
     requireSignedRequestObject: draft.requireSignedRequestObject,
     requestObjectSigningAlg: draft.requestObjectSigningAlg,

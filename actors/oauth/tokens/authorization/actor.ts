@@ -112,7 +112,7 @@ async function beginRequest(
   if (verdict.tag === 'refused') return verdict
   if (verdict.tag === 'returned') {
     const { error, description } = verdict
-    return errorAnswer({ client, request: verdict }, needs.issuer, error, description)
+    return errorAnswer(needs, { client, request: verdict }, error, description)
   }
   const { request } = verdict
   const requestedAt = needs.clock.now()

@@ -54,7 +54,7 @@ export async function issueCode(
     if (!(error instanceof RequestConsumed)) throw error
     return { tag: 'refused', error: 'invalid_request_uri', description: error.message }
   }
-  return codeAnswer(pending, needs.issuer, code)
+  return codeAnswer(needs, pending, code)
 }
 
 async function write(

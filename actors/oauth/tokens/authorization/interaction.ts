@@ -62,8 +62,8 @@ export async function proceed(
   context: MessageContext,
 ): Promise<Outcome> {
   const { client, request } = pending
-  const back = (error: ReturnedError, description: string): Answered =>
-    errorAnswer(pending, needs.issuer, error, description)
+  const back = (error: ReturnedError, description: string) =>
+    errorAnswer(needs, pending, error, description)
   const person = await demandedPerson(needs, pending, context)
   if ('fault' in person) return back('invalid_request', person.fault)
   const { sub } = person

@@ -1,12 +1,28 @@
-/** Authorization responses and their redirect locations (RFC 6749 section 4.1.2, RFC 9207). */
+/** Authorization responses and their redirect locations (RFC 6749 section 4.1.2, RFC 9207, JARM). */
+import type { ActorRef } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { AuthorizingClientRow } from '../../../../storage/oauth/applications.js'
+import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import type { AuthorizationRequest } from './parameters.js'
 import type { Answered, ReturnedError } from './protocol.js'
 
+/** A type that is not the ID token's: neither can stand for the other. */
+const SIGNED_TYPE = 'authorization-response+jwt'
+const SIGNED_SECS = 600
+
 /** A request, and its client. */
 type Answering = {
-  readonly client: Pick<AuthorizingClientRow, 'tenantId' | 'tenantName' | 'tenantSettings' | 'name'>
+  readonly client: Pick<
+    AuthorizingClientRow,
+    | 'id'
+    | 'metadataUrl'
+    | 'tenantId'
+    | 'tenantName'
+    | 'tenantSettings'
+    | 'name'
+    | 'authorizationSignedResponseAlg'
+  >
   readonly request: Pick<
     AuthorizationRequest,
     'redirectUri' | 'state' | 'responseMode' | 'uiLocales'
@@ -28,15 +44,26 @@ export function withParameters(
   return joined ? uri + text : `${uri}&${text}`
 }
 
+type Parameters = Readonly<Record<string, string | null>>
+export type AnswerNeeds = {
+  readonly keys: ActorRef<SigningKeysProtocol>
+  readonly clock: Clock
+  readonly issuer: string
+}
+
 /** Returns to the client with the parameters, in the response mode of the request. */
-function answer(
+async function answer(
+  needs: AnswerNeeds,
   { client, request }: Answering,
-  parameters: Readonly<Record<string, string | null>>,
-): Answered {
-  const { redirectUri, responseMode, uiLocales } = request
-  if (responseMode !== 'form_post')
-    return { tag: 'answered', location: withParameters(redirectUri, parameters) }
-  const given = Object.entries(parameters).filter((one): one is [string, string] => one[1] !== null)
+  parameters: Parameters,
+): Promise<Answered> {
+  const { redirectUri, responseMode = 'query', uiLocales } = request
+  const all = { ...parameters, state: request.state, iss: needs.issuer }
+  const isSigned = responseMode.endsWith('jwt')
+  const sent: Parameters = isSigned ? { response: await signed(needs, client, all) } : all
+  if (!responseMode.startsWith('form_post'))
+    return { tag: 'answered', location: withParameters(redirectUri, sent) }
+  const given = Object.entries(sent).filter((one): one is [string, string] => one[1] !== null)
   return {
     tag: 'posted',
     action: redirectUri,
@@ -48,19 +75,29 @@ function answer(
   }
 }
 
-export function codeAnswer(of: Answering, issuer: string, code: string): Answered {
-  return answer(of, { code, state: of.request.state, iss: issuer })
+/** The parameters as a JWT (JWT Secured Authorization Response Mode section 2). */
+async function signed(
+  { keys, clock, issuer }: AnswerNeeds,
+  { id, metadataUrl, authorizationSignedResponseAlg: algorithm }: Answering['client'],
+  parameters: Parameters,
+): Promise<string> {
+  const given = Object.entries(parameters).filter(([, value]) => value !== null)
+  const jwt = { iss: issuer, aud: metadataUrl ?? id, exp: clock.nowSecs() + SIGNED_SECS }
+  const claims = JSON.stringify({ ...Object.fromEntries(given), ...jwt })
+  const answer = await keys.sign({ typ: SIGNED_TYPE, claims, algorithm: algorithm ?? 'RS256' })
+  if (answer.tag !== 'signed') throw new Error('no signing key is available')
+  return answer.token
 }
 
-export function errorAnswer(
+export const codeAnswer = (needs: AnswerNeeds, of: Answering, code: string) =>
+  answer(needs, of, { code })
+
+export const errorAnswer = (
+  needs: AnswerNeeds,
   of: Answering,
-  issuer: string,
   error: ReturnedError,
   description: string,
-): Answered {
-  const { state } = of.request
-  return answer(of, { error, error_description: description, state, iss: issuer })
-}
+) => answer(needs, of, { error, error_description: description })
 
 /** The CSP `form-action` source for a form whose response redirects to this URI. */
 export function formTarget(redirectUri: string): string {

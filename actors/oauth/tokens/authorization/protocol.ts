@@ -54,7 +54,7 @@ export type StoredOutcome =
 
 /** What the endpoint supports. Discovery publishes exactly these. */
 export const RESPONSE_TYPES = ['code'] as const
-export const RESPONSE_MODES = ['query', 'form_post'] as const
+export const RESPONSE_MODES = ['query', 'form_post', 'jwt', 'query.jwt', 'form_post.jwt'] as const
 export type ResponseMode = (typeof RESPONSE_MODES)[number]
 export const CODE_CHALLENGE_METHODS = ['S256'] as const
 export const PROMPTS = ['none', 'login', 'consent', 'select_account'] as const

@@ -128,13 +128,13 @@ export async function notPending(
 
 /** The answer with the code, or of a denial. */
 export function answerOf(
-  { issuer }: AuthorizationNeeds,
+  needs: AuthorizationNeeds,
   of: Pick<PendingRequest, 'client' | 'request'>,
   code: string | null,
-): Answered {
+): Promise<Answered> {
   return code === null
-    ? errorAnswer(of, issuer, 'access_denied', 'the user denied the request')
-    : codeAnswer(of, issuer, code)
+    ? errorAnswer(needs, of, 'access_denied', 'the user denied the request')
+    : codeAnswer(needs, of, code)
 }
 
 /** Continues a stored request. One that another process answered has its outcome. */

@@ -20,6 +20,7 @@ import {
   type RefusedError,
   RESPONSE_MODES,
   RESPONSE_TYPES,
+  type ResponseMode,
   type ReturnedError,
 } from './protocol.js'
 
@@ -242,15 +243,17 @@ function hasResponseMode({ form }: RequestToValidate): Fault<ReturnedError> | un
   const mode = form.get('response_mode')
   if (mode !== null && !isOneOf(RESPONSE_MODES, mode))
     return ['invalid_request', `response_mode must be one of ${RESPONSE_MODES.join(', ')}`]
-  return mode === 'form_post' && responseModeOf(form) === undefined
-    ? ['invalid_request', 'response_mode form_post needs an http or https redirect_uri']
+  return mode?.startsWith('form_post') === true && responseModeOf(form) === undefined
+    ? ['invalid_request', `response_mode ${mode} needs an http or https redirect_uri`]
     : undefined
 }
 
 /** Undefined: `query`. A browser posts no form to a private scheme. */
-function responseModeOf(form: OAuthForm): 'form_post' | undefined {
-  const isPosted = form.get('response_mode') === 'form_post' && isOfHost(form.get('redirect_uri')!)
-  return isPosted ? 'form_post' : undefined
+function responseModeOf(form: OAuthForm): ResponseMode | undefined {
+  const mode = RESPONSE_MODES.find((one) => one === form.get('response_mode'))
+  if (mode === undefined || mode === 'query') return undefined
+  if (mode.startsWith('form_post') && !isOfHost(form.get('redirect_uri')!)) return undefined
+  return mode
 }
 
 function hasValidCodeChallenge({ form }: RequestToValidate): Fault<ReturnedError> | undefined {

@@ -92,6 +92,7 @@ test.serial('absent members get the documented defaults', async (t) => {
     rotateRefreshTokens: true,
     requirePushedAuthorizationRequests: false,
     idTokenSignedResponseAlg: 'ES256',
+    authorizationSignedResponseAlg: null,
     userinfoSignedResponseAlg: null,
     requireSignedRequestObject: false,
     requestObjectSigningAlg: null,

@@ -121,7 +121,6 @@ const returned: [string, Change, string, Partial<ValidatedClient>?][] = [
   ['response_type token', { response_type: 'token' }, 'unsupported_response_type'],
   ['response_type code id_token', { response_type: 'code id_token' }, 'unsupported_response_type'],
   ['response_mode fragment', { response_mode: 'fragment' }, 'invalid_request'],
-  ['response_mode jwt', { response_mode: 'jwt' }, 'invalid_request'],
   ['no such grant', {}, 'unauthorized_client', { grantTypes: ['client_credentials'] }],
   ['a request object', { request: 'e30.e30.' }, 'request_not_supported'],
   ['a foreign request_uri', { request_uri: 'https://x.example/r' }, 'request_uri_not_supported'],
