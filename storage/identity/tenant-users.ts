@@ -107,7 +107,7 @@ export const SHOWN_STATUS = `case when not u.account_active and u.status = 'acti
 
 /** The address and the name that the tenant sees. Lists search and sort by no other. */
 export const SHOWN_EMAIL = `case when ${HAS_SIGNED_IN} then a.email else coalesce(u.invited_as, a.email) end`
-const SHOWN_NAME = `coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end)`
+export const SHOWN_NAME = `coalesce(u.display_name, case when ${HAS_SIGNED_IN} then a.display_name else '' end)`
 
 const COLUMNS = `u.id, u.tenant_id as "tenantId", u.account_id as "accountId", u.sub,
     ${SHOWN_EMAIL} as email, a.email_verified and ${HAS_SIGNED_IN} as "emailVerified",

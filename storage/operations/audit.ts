@@ -96,7 +96,27 @@ function recordOf(row: AuditRow): AuditRecord {
   return { ...row, occurred_at: row.occurred_at.toISOString() }
 }
 
-type AuditFilter = {
+/** The object or the request of an event. Null: any. */
+export type AuditAbout = {
+  readonly resourceType: string | null
+  readonly resourceId: string | null
+  readonly requestId: string | null
+}
+
+const ANY: AuditAbout = { resourceType: null, resourceId: null, requestId: null }
+
+/** SQL: whether an event is about this, with parameters from a number on. */
+const isAbout = (first: number) => `($${first}::text is null or resource ->> 'type' = $${first})
+             and ($${first + 1}::text is null or resource ->> 'id' = $${first + 1})
+             and ($${first + 2}::text is null or request_id = $${first + 2})`
+
+const aboutValues = ({ resourceType, resourceId, requestId }: AuditAbout) => [
+  resourceType,
+  resourceId,
+  requestId,
+]
+
+type AuditFilter = AuditAbout & {
   readonly type: string | null
   /** The `sub` of the subject or of an actor. */
   readonly actor: string | null
@@ -109,7 +129,7 @@ type AuditFilter = {
 export async function listAuditEventRows(
   tx: Transaction,
   tenantId: string,
-  { type, actor, since, until }: AuditFilter,
+  { type, actor, since, until, ...about }: AuditFilter,
   limit: number,
   after: { readonly createdAt: Date; readonly id: string } | null,
 ): Promise<AuditRecord[]> {
@@ -123,6 +143,7 @@ export async function listAuditEventRows(
                or actors @> jsonb_build_array(jsonb_build_object('sub', $3)))
              and ($4::timestamptz is null or occurred_at >= $4)
              and ($5::timestamptz is null or occurred_at < $5)
+             and ${isAbout(9)}
              and ($7::timestamptz is null or (occurred_at, sequence) < ($7, coalesce(
                (select seen.sequence from audit_events seen
                 where seen.tenant_id = $1 and seen.occurred_at = $7 and seen.id = $8::uuid), 0)))
@@ -136,6 +157,7 @@ export async function listAuditEventRows(
       limit,
       after?.createdAt ?? null,
       after?.id ?? null,
+      ...aboutValues(about),
     ],
   })
   return rows.map(recordOf)
@@ -147,13 +169,14 @@ export async function auditEventsAfter(
   tenantId: string,
   sequence: number,
   limit: number,
+  about: AuditAbout = ANY,
 ): Promise<AuditRecord[]> {
   await numberEvents(tx, tenantId)
   const { rows } = await tx.query<AuditRow>({
     name: 'audit.after',
     text: `select ${COLUMNS} from audit_events
-           where tenant_id = $1 and sequence > $2 order by sequence limit $3`,
-    values: [tenantId, sequence, limit],
+           where tenant_id = $1 and sequence > $2 and ${isAbout(4)} order by sequence limit $3`,
+    values: [tenantId, sequence, limit, ...aboutValues(about)],
   })
   return rows.map(recordOf)
 }

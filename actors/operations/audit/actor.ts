@@ -5,6 +5,7 @@ import {
   auditHead,
   listAuditEventRows,
 } from '../../../storage/operations/audit.js'
+import { nameAudited } from '../../../storage/operations/audit-names.js'
 import { ChainCheck, FIRST_PREVIOUS_HASH } from '../../../storage/operations/audit-chain.js'
 import { unnumberedEvents } from '../../../storage/platform/event-numbers.js'
 import type { Database } from '../../../storage/platform/sql.js'
@@ -14,6 +15,7 @@ import { inTenant } from '../../platform/in-tenant.js'
 
 /** Events read and verified per batch. */
 const BATCH = 500
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
 
 type AuditNeeds = { readonly database: Database }
 
@@ -38,9 +40,19 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
       return { tag: 'listed', events: items.map(({ event }) => event), next, nextSequence: null }
     },
 
-    async exportAuditEvents({ tenantId, afterSequence, limit }, { signal }) {
+    async listAuditNames({ tenantId, ids, namesPeople }, { signal }) {
+      const uuids = ids.filter((id) => UUID.test(id))
+      // Accounts have no tenant, so the statement filters by tenant.
+      const names = await database.system(
+        (tx) => nameAudited(tx, tenantId, uuids, namesPeople ? ids : []),
+        { signal },
+      )
+      return { tag: 'named', names }
+    },
+
+    async exportAuditEvents({ tenantId, afterSequence, limit, ...about }, { signal }) {
       const rows = await inTenant(database, tenantId, { signal }, (tx) =>
-        auditEventsAfter(tx, tenantId, afterSequence, limit + 1),
+        auditEventsAfter(tx, tenantId, afterSequence, limit + 1, about),
       )
       const events = rows.slice(0, limit)
       const nextSequence = rows.length > limit ? (events.at(-1)?.sequence ?? null) : null

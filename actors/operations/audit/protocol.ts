@@ -4,10 +4,29 @@ import type { AuditOutcome, AuditParty, AuditResource } from '../../domain/audit
 import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 
+type AuditName = {
+  /** As in the event: an id, or the `sub` of a person. */
+  readonly id: string
+  readonly type: string
+  /** The id of the object: that of the user for the `sub` of a person. */
+  readonly objectId: string
+  readonly name: string
+}
+
 export type AuditProtocol = {
   listAuditEvents: Ask<ListAuditEvents, AuditEventsListed>
   /** Returns events in chain order, for archiving. */
-  exportAuditEvents: Ask<FromSequence, AuditEventsListed>
+  exportAuditEvents: Ask<FromSequence & AuditAbout, AuditEventsListed>
+  /** Names people and things that events mention by id. */
+  listAuditNames: Ask<
+    {
+      readonly tenantId: TenantId
+      readonly ids: readonly string[]
+      /** Whether the caller may read people. */
+      readonly namesPeople: boolean
+    },
+    { readonly tag: 'named'; readonly names: readonly AuditName[] }
+  >
   /** Verifies hashes and order of a range, and the end of the chain when the range reaches it. */
   verifyAuditEvents: Ask<FromSequence, AuditVerified>
 }
@@ -33,15 +52,23 @@ export type AuditEvent = {
   readonly hash: string
 }
 
-export type ListAuditEvents = Page & {
-  readonly tenantId: TenantId
-  readonly type: string | null
-  /** The `sub` of the subject or of an actor. */
-  readonly actor: string | null
-  readonly since: Date | null
-  /** Exclusive. */
-  readonly until: Date | null
+/** The object or the request of an event. Null: any. */
+type AuditAbout = {
+  readonly resourceType: string | null
+  readonly resourceId: string | null
+  readonly requestId: string | null
 }
+
+export type ListAuditEvents = Page &
+  AuditAbout & {
+    readonly tenantId: TenantId
+    readonly type: string | null
+    /** The `sub` of the subject or of an actor. */
+    readonly actor: string | null
+    readonly since: Date | null
+    /** Exclusive. */
+    readonly until: Date | null
+  }
 export type AuditEventsListed = {
   readonly tag: 'listed'
   readonly events: readonly AuditEvent[]
@@ -72,5 +99,5 @@ export type AuditVerified = {
 }
 
 export const audit = address<AuditProtocol>('audit', {
-  idempotent: ['listAuditEvents', 'exportAuditEvents', 'verifyAuditEvents'],
+  idempotent: ['listAuditEvents', 'exportAuditEvents', 'listAuditNames', 'verifyAuditEvents'],
 })

@@ -71,12 +71,47 @@ const whole = (most: number) =>
 /** A filter value: any text that the database can store. */
 const Term = z.string().regex(/^[^\p{Cc}\p{Cs}]{1,255}$/u)
 
+const About = {
+  resource_type: Term.optional().meta({ description: 'Type of the object, such as application' }),
+  resource_id: Term.optional().meta({ description: 'Id of the object' }),
+  request_id: Term.optional().meta({ description: 'Id of the request that caused the event' }),
+}
+
+const aboutOf = (query: z.output<z.ZodObject<typeof About>>) => ({
+  resourceType: query.resource_type ?? null,
+  resourceId: query.resource_id ?? null,
+  requestId: query.request_id ?? null,
+})
+
+const NAMES_MAX = 200
+const NamesQuery = z.object({
+  ids: z
+    .string()
+    .regex(/^[^\p{Cc}\p{Cs}]{1,16384}$/u)
+    .transform((text) => text.split(','))
+    .refine((ids) => ids.length <= NAMES_MAX)
+    .optional()
+    .meta({
+      description: `Ids and subjects of events, with commas between; at most ${NAMES_MAX}`,
+      example: '0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e',
+    }),
+})
+const AuditName = z
+  .object({
+    id: z.string().meta({ description: 'As in the event: an id, or the sub of a person' }),
+    type: z.string(),
+    object_id: z.uuid().meta({ description: 'Id of the object: of the user for a sub' }),
+    name: z.string(),
+  })
+  .meta({ id: 'AuditName' })
+
 const Stretch = z.object({
   after_sequence: whole(Number.MAX_SAFE_INTEGER)
     .optional()
     .meta({ description: 'The last sequence already processed. Default 0' }),
 })
 const ExportQuery = Stretch.extend({
+  ...About,
   limit: whole(EXPORT_SIZE_MAX)
     .refine((limit) => limit >= 1)
     .optional()
@@ -100,6 +135,7 @@ export const auditRoutes: readonly Route[] = [
         .meta({ description: 'sub of the subject or of an actor' }),
       since: z.iso.datetime().optional(),
       until: z.iso.datetime().optional().meta({ description: 'Exclusive' }),
+      ...About,
     }),
     message: ({ query, principal }) => ({
       tenantId: principal.tenantId,
@@ -107,6 +143,7 @@ export const auditRoutes: readonly Route[] = [
       actor: query.actor ?? null,
       since: query.since === undefined ? null : new Date(query.since),
       until: query.until === undefined ? null : new Date(query.until),
+      ...aboutOf(query),
       ...readPage(query),
     }),
     replies: {
@@ -121,7 +158,7 @@ export const auditRoutes: readonly Route[] = [
     summary: 'Export audit events as JSON lines, in the order of the chain',
     description:
       'Input of `svc audit verify`. Link names the next range. The last line of one range ' +
-      'directly precedes the first line of the next.',
+      'directly precedes the first line of the next, unless a filter leaves events out.',
     tags,
     exposure: 'internal',
     security,
@@ -130,12 +167,34 @@ export const auditRoutes: readonly Route[] = [
       tenantId: principal.tenantId,
       afterSequence: query.after_sequence ?? 0,
       limit: query.limit ?? EXPORT_SIZE_DEFAULT,
+      ...aboutOf(query),
     }),
     replies: {
       listed: bytes(200, 'application/x-ndjson', ({ events, nextSequence }, context) => ({
         body: events.map((event) => `${JSON.stringify(event)}\n`).join(''),
         headers: onwards(nextSequence, context),
       })),
+    },
+  }),
+  route(audit, 'listAuditNames', {
+    method: 'GET',
+    path: `${PATH}/names`,
+    summary: 'Name the people and things that audit events mention',
+    description:
+      'What no longer exists has no name. People are named to tokens with users:read or users:manage.',
+    tags,
+    exposure: 'internal',
+    security,
+    query: NamesQuery,
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      ids: query.ids ?? [],
+      namesPeople: ['users:read', 'users:manage'].some((scope) => principal.scopes.includes(scope)),
+    }),
+    replies: {
+      named: reply(200, z.array(AuditName), ({ names }) =>
+        names.map(({ id, type, objectId, name }) => ({ id, type, object_id: objectId, name })),
+      ),
     },
   }),
   route(audit, 'verifyAuditEvents', {

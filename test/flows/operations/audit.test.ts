@@ -140,6 +140,59 @@ test('events are filtered and listed page by page', async (t) => {
   }
 })
 
+test('events are filtered by object and by request, in the list and the export', async (t) => {
+  const { token, staff } = await eventful()
+  for (const [filter, type] of [
+    [`resource_type=agent&resource_id=${staff}`, 'admin.agent.suspended'],
+    ['request_id=settings-1', 'tenant.settings.changed'],
+  ] as const) {
+    const { rows } = await api.list(`${PATH}?${filter}`, token)
+    t.true(
+      rows.some((row) => row['type'] === type),
+      filter,
+    )
+    t.true(rows.length < 5, filter)
+    const { all } = await lines(`${PATH}/export?${filter}`, token)
+    t.deepEqual(
+      all.map((line) => JSON.parse(line) as Json),
+      rows.toReversed(),
+    )
+  }
+  t.deepEqual((await api.list(`${PATH}?resource_id=nothing`, token)).rows, [])
+  t.is((await api.list(`${PATH}?resource_type=a%0Ab`, token)).status, 400)
+})
+
+test('people and things of events are named within their tenant', async (t) => {
+  const mine = await eventful()
+  const theirs = await eventful()
+  const { rows: users } = await api.list('/api/v1/tenant-users', mine.token)
+  const { id, sub, email } = users.find((one) => String(one['email']).startsWith('x.'))!
+  const ids = [mine.staff, theirs.staff, String(sub), 'nothing'].join(',')
+  const named = async (token: string) => (await api.list(`${PATH}/names?ids=${ids}`, token)).rows
+  const names = await named(mine.token)
+  t.like(
+    names.find(({ type }) => type === 'tenant_user'),
+    { id: sub, object_id: id, name: email },
+  )
+  t.deepEqual(
+    names.filter(({ type }) => type === 'agent').map((one) => one['id']),
+    [mine.staff],
+    'of another tenant nothing is named',
+  )
+  t.is((await api.list(`${PATH}/names?ids=${'a,'.repeat(200)}a`, mine.token)).status, 400)
+  const login = await api.login(
+    mine.key,
+    { agent_id: mine.agentId, tenant_id: mine.tenantId },
+    'audit:read',
+  )
+  const narrow = await named(String(login.body['access_token']))
+  t.deepEqual(
+    narrow.map(({ type }) => type),
+    ['agent'],
+    'without the right to read people none is named',
+  )
+})
+
 test('a tenant reads its own chain, with audit:read', async (t) => {
   const mine = await eventful()
   const theirs = await eventful()
@@ -152,7 +205,7 @@ test('a tenant reads its own chain, with audit:read', async (t) => {
     'users:read',
   )
   const reader = String(narrow.body['access_token'])
-  for (const path of [PATH, `${PATH}/verify`, `${PATH}/export`]) {
+  for (const path of [PATH, `${PATH}/verify`, `${PATH}/export`, `${PATH}/names?ids=a`]) {
     t.is((await api.get(path, reader)).body['error'], 'insufficient_scope', path)
     t.is((await api.get(path)).status, 401, path)
   }

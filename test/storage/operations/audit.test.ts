@@ -22,7 +22,15 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import { type FreshDatabase, freshDatabase } from '../../support/storage/database.js'
 
 const random = systemRandom(systemClock)
-const EVERYTHING = { type: null, actor: null, since: null, until: null }
+const EVERYTHING = {
+  resourceType: null,
+  resourceId: null,
+  requestId: null,
+  type: null,
+  actor: null,
+  since: null,
+  until: null,
+}
 
 function event(tenantId: string, change: Partial<NewAuditEvent> = {}): NewAuditEvent {
   return {
