@@ -26,6 +26,7 @@ import { fontRoutes } from './pages/platform/fonts.js'
 import { styleRoutes } from './pages/platform/style.js'
 import type { Route } from './route.js'
 import type { DevMailbox } from './apps/site/dev-mail.js'
+import { documentationPages } from './apps/site/markdown.js'
 import { siteRoutes } from './apps/site/site.js'
 import { mcpRoute } from './apps/mcp/routes.js'
 import { OPENAPI_PATH, type OpenapiSettings } from './settings.js'
@@ -81,7 +82,11 @@ export function openGateway(options: GatewayOptions): Gateway {
       ? []
       : consoleRoutes({
           api: consoleApi(() => inner.handle!, secure),
-          site: new Site(present, options.capabilities ?? []),
+          site: new Site(
+            present,
+            options.capabilities ?? [],
+            openapi.enabled ? documentationPages() : [],
+          ),
           sessions: consoleSessions,
           tenants: consoleTenants,
           browsers,

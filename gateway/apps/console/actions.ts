@@ -2,14 +2,16 @@
 import type { FormFields, UploadedForm } from '../../route.js'
 import type { ApiCall } from './api.js'
 import { BRAND_PATH } from '../../pages/platform/style.js'
-import { type ConsoleAction, filled, get, isItem, type Item } from './declaration.js'
+import { type ConsoleAction, filled, get, isItem, type Item, valueAt } from './declaration.js'
 import {
   bodyOf,
   exampleOf,
   type Field,
   fieldAt,
   formOf,
-  shownIn,
+  inputsOf,
+  rowsTyped,
+  type Typed,
   typedIn,
   withoutSecrets,
 } from './forms.js'
@@ -18,16 +20,33 @@ import { itemPath, listPath, type Place, type Site } from './site.js'
 import {
   type Content,
   languageOf,
+  listCall,
   type Outcome,
   refusedToken,
+  rowsOf,
   type Visit,
   VisitedPages,
 } from './visit.js'
-import { labelOf, membersOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
-
-type Typed = Readonly<Record<string, string>>
+import { factsOf, labelOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
 
 const LOGO = get('/api/v1/tenant/branding/assets/{kind}')
+/** The resource whose objects a member names. */
+const REFERENCES: Readonly<Record<string, string>> = {
+  agent_id: 'agents',
+  delegation_id: 'delegations',
+  grantee_id: 'agents',
+  organization_id: 'organizations',
+  price_id: 'prices',
+  product_id: 'products',
+  recipient_id: 'agents',
+  sso_provider_id: 'identity-providers',
+  token_of: 'vault-credentials',
+  user_id: 'people',
+}
+const SUGGESTIONS_MAX = 100
+type Suggestion = { readonly id: string; readonly name: string }
+type Suggestions = ReadonlyMap<string, readonly Suggestion[]>
+
 /** The field of a file. */
 const FILE = 'file'
 
@@ -40,6 +59,8 @@ export class ConsoleActions extends VisitedPages {
       typed: Typed
       problem: ShownProblem | null
       malformed?: string
+      /** Shows all fields. */
+      isOpen?: boolean
       /** What the values would look like. Nothing was saved. */
       preview?: Content
     },
@@ -52,26 +73,20 @@ export class ConsoleActions extends VisitedPages {
     const found = await this.target(visit, place)
     if ('answer' in found) return this.missing(visit, place, found.answer)
     const { item } = found
-    const values =
+    const values: Typed =
       again?.typed ??
-      Object.fromEntries(
-        fields.map((field) => [
-          field.name,
-          action.fills === true && item !== null ? shownIn(field, valueIn(item, field.name)) : '',
-        ]),
+      Object.assign(
+        {},
+        ...fields
+          .filter(({ kind }) => action.fills === true && kind !== 'secret')
+          .map((field) => inputsOf(field, valueAt(item, field.name))),
       )
-    const shown = fields.map((field) => ({
-      ...field,
-      label: labelOf(field.name),
-      options: field.kind === 'boolean' ? ['true', 'false'] : field.options,
-      value: field.kind === 'secret' ? '' : (values[field.name] ?? ''),
-      rows: Math.min(12, Math.max(3, (values[field.name] ?? '').split('\n').length + 1)),
-      hint: field.kind === 'lines' || field.kind === 'json' || field.description !== undefined,
-      fault:
-        again?.malformed === field.name
-          ? 'malformed'
-          : again?.problem?.errors.find((fault) => fault.field === field.name)?.detail,
-    }))
+    const suggestions = await this.suggestionsFor(visit, fields)
+    const faultOf = (name: string) =>
+      again?.malformed === name
+        ? 'malformed'
+        : again?.problem?.errors.find(({ field }) => field === name)?.detail
+    const shown = fields.map((field) => shownField(field, values, suggestions, faultOf))
     const { first } = action
     const isFirst = ({ name, required }: Field) =>
       first === undefined || first.includes(name) || required
@@ -111,7 +126,7 @@ export class ConsoleActions extends VisitedPages {
         idempotencyKey: random.uuid(),
         first: shown.filter(isFirst).toSorted((a, b) => order(a.name) - order(b.name)),
         more,
-        open: more.some(({ fault }) => fault !== undefined),
+        open: again?.isOpen === true || more.some(({ hasFault }) => hasFault),
         upload: action.upload ?? null,
         fileMissing: again?.malformed === FILE,
         previews: action.previews === true,
@@ -119,6 +134,25 @@ export class ConsoleActions extends VisitedPages {
         ...again?.preview,
       },
     )
+  }
+
+  /** The objects that a field may name, by the member. Their names are shown. */
+  private async suggestionsFor(visit: Visit, fields: readonly Field[]): Promise<Suggestions> {
+    const all = fields.flatMap((field) => [field, ...field.columns])
+    const found = all.map(async ({ name }): Promise<readonly [string, readonly Suggestion[]]> => {
+      const member = name.split('.').at(-1)!
+      const resource = this.needs.site.named(REFERENCES[member], visit.session.scopes)
+      if (resource === null) return [member, []]
+      const path = listCall(resource, [], { limit: String(SUGGESTIONS_MAX) })
+      const answer = await this.call(visit, { method: 'GET', path })
+      const rows = rowsOf(resource, answer.json).filter(isItem)
+      const { id = 'id' } = resource
+      return [
+        member,
+        rows.map((row) => ({ id: String(row[id]), name: nameOf(row, resource) })),
+      ]
+    })
+    return new Map(await Promise.all(found))
   }
 
   /** What the branding looks like on the sign-in page. */
@@ -155,11 +189,14 @@ export class ConsoleActions extends VisitedPages {
     // What does not exist for the user is not found, whatever the form says.
     const found = await this.target(visit, place)
     if ('answer' in found) return this.missing(visit, place, found.answer)
-    const before = action.method === 'PATCH' && action.fills === true ? found.item : null
-    const meant = bodyOf(fields, typed, before)
+    const query = new URLSearchParams(visit.request.query as [string, string][])
+    if (query.has('rows'))
+      return this.form(visit, place, action, { typed, problem: null, isOpen: true })
+    const old = action.fills === true ? found.item : null
+    const meant = bodyOf(fields, typed, old, old !== null && action.method === 'PATCH')
     if ('field' in meant)
       return this.form(visit, place, action, { typed, problem: null, malformed: meant.field })
-    if (action.previews === true && isPreview(visit)) {
+    if (action.previews === true && query.has('preview')) {
       const preview = await this.preview(visit, brandingIn(fields, typed))
       return this.form(visit, place, action, { typed, problem: null, preview })
     }
@@ -253,7 +290,8 @@ export class ConsoleActions extends VisitedPages {
         problem: null,
         done: true,
         shown,
-        members: membersOf(rest, language),
+        ...factsOf(rest, { language }),
+        about: null,
         actions: [],
         children: [],
         extra: null,
@@ -277,13 +315,45 @@ function brandingIn(fields: readonly Field[], typed: Typed): Item {
   return Object.fromEntries(members) as Item
 }
 
-/** The button for the preview was pressed. */
-const isPreview = ({ request }: Visit) =>
-  new URLSearchParams(request.query as [string, string][]).has('preview')
+type ShownField = Field & {
+  readonly value: string
+  readonly cells: readonly (readonly ShownField[])[]
+  readonly fault: string | undefined
+  readonly hasFault: boolean
+  readonly [more: string]: unknown
+}
 
-function valueIn(item: Item, name: string): unknown {
-  const [group = '', member] = name.split('.')
-  const holder = item[group]
-  if (member === undefined) return holder
-  return isItem(holder) ? holder[member] : undefined
+/** A field with its texts. A field of rows has one more row than were typed. */
+function shownField(
+  field: Field,
+  values: Typed,
+  suggestions: Suggestions,
+  faultOf: (name: string) => string | undefined,
+): ShownField {
+  const { name, kind, columns, description } = field
+  const value = kind === 'secret' ? '' : (values[name] ?? '')
+  const shownCell = (index: number) => (column: Field) => ({
+    ...shownField(
+      { ...column, name: `${name}.${index}.${column.name}`, required: false },
+      values,
+      suggestions,
+      faultOf,
+    ),
+    hint: false,
+  })
+  const count = kind === 'rows' ? rowsTyped(field, values) + 1 : 0
+  const cells = Array.from({ length: count }, (_, index) => columns.map(shownCell(index)))
+  const fault = faultOf(name)
+  return {
+    ...field,
+    label: labelOf(name),
+    options: kind === 'boolean' ? ['true', 'false'] : field.options,
+    value,
+    rows: Math.min(12, Math.max(3, value.split('\n').length + 1)),
+    hint: kind === 'lines' || kind === 'rows' || kind === 'time' || description !== undefined,
+    fault,
+    hasFault: fault !== undefined || cells.flat().some(({ hasFault }) => hasFault),
+    suggestions: suggestions.get(name.split('.').at(-1)!) ?? [],
+    cells,
+  }
 }

@@ -50,6 +50,8 @@ export type ConsoleResource = {
   /** A segment of its path. Its title is `console.of.<name>`. */
   readonly name: ResourceName
   readonly group: Group
+  /** Its page of the documentation, such as `guides/webhooks/webhooks`. */
+  readonly docs?: string | undefined
   /** The list: an array, or an object whose member `within` is one. */
   readonly list?: Operation | undefined
   /** Query of the list that is always sent. */
@@ -67,8 +69,10 @@ export type ConsoleResource = {
   readonly named: readonly string[]
   /** Members in the list, as paths such as `resource.type`. */
   readonly columns: readonly string[]
-  /** Query members that the list may be filtered by. */
+  /** Query members by which the list is filtered and sorted. Their choices come from the schema. */
   readonly filters?: readonly string[] | undefined
+  /** Choices of filters whose schema allows more. */
+  readonly choices?: Readonly<Record<string, readonly string[]>> | undefined
   /** A filter without which the API lists nothing. */
   readonly asks?: string | undefined
   readonly actions?: readonly ConsoleAction[] | undefined
@@ -79,12 +83,24 @@ export type ConsoleResource = {
   readonly extra?: string | undefined
   /** Whether the overview shows how many there are. Default: true. */
   readonly counted?: boolean | undefined
+  /** The ids have a time (UUIDv7): an object is looked for among those of that time. */
+  readonly timed?: boolean | undefined
   /** The page may reload itself every ten seconds. */
   readonly live?: boolean | undefined
   /** The capability without which the API answers that the feature is off. */
   readonly feature?: string | undefined
   /** For deployment operators: shown only to tokens with one of these scopes. */
   readonly needs?: readonly string[] | undefined
+}
+
+const WINDOW_MS = 60_000
+
+/** The time around that of an id (RFC 9562 section 5.7). */
+export function around(id: string): Readonly<Record<string, string>> {
+  const ms = Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
+  if (!(ms > WINDOW_MS && ms < 8e15)) return {}
+  const at = (offset: number) => new Date(ms + offset).toISOString()
+  return { since: at(-WINDOW_MS), until: at(WINDOW_MS) }
 }
 
 export const get = (path: string): Operation => ({ method: 'GET', path })

@@ -9,7 +9,8 @@ import {
   type Item,
 } from './declaration.js'
 import { itemPath, listPath, type Place } from './site.js'
-import { labelOf, labelText, membersOf, nameOf, problemOf, valueOf } from './values.js'
+import { asTime, type Field, queryField } from './forms.js'
+import { factsOf, labelOf, labelSaid, labelText, nameOf, problemOf, valueOf, wordOf } from './values.js'
 import {
   type Content,
   CURSORS,
@@ -78,7 +79,7 @@ export class ConsolePages extends ConsoleActions {
         recent:
           audit === undefined || !Array.isArray(events?.json)
             ? null
-            : this.table({ resource: audit, parent: null, ids: [] }, events.json, language),
+            : await this.table(visit, { resource: audit, parent: null, ids: [] }, events.json, language),
       },
     )
   }
@@ -105,7 +106,8 @@ export class ConsolePages extends ConsoleActions {
         return value === null || value === '' ? [] : [[name, value] as const]
       }),
     )
-    const path = listCall(resource, ids, { ...resource.from, ...sent })
+    const times = Object.entries(sent).map(([name, text]) => [name, asTime(text)])
+    const path = listCall(resource, ids, { ...resource.from, ...Object.fromEntries(times) })
     const isAsked = asks === undefined || sent[asks] !== undefined
     const answer = isAsked ? await this.call(visit, { method: 'GET', path }) : null
     if (answer?.status === 401) return refusedToken(answer, null, listPath(place))
@@ -113,9 +115,11 @@ export class ConsolePages extends ConsoleActions {
     const on = canRefresh && query.get('live') === '1'
     const rows = answer === null ? [] : rowsOf(resource, answer.json)
     const failed = answer !== null && answer.status !== 200
-    const table = this.table(place, failed ? [] : rows, language)
+    const table = await this.table(visit, place, failed ? [] : rows, language)
     const actions = site.actions(resource, null, visit.session.scopes)
     const call = { method: 'GET', path }
+    const next = failed ? null : nextPage(here, answer, sent)
+    const isLater = CURSORS.some((name) => name in sent)
     const shown = {
       title: language.say(`console.of.${resource.name}`),
       place,
@@ -126,31 +130,68 @@ export class ConsolePages extends ConsoleActions {
     return this.page(visit, 'console-list', shown, {
       ...table,
       asks: !isAsked,
+      step: actions[0] === undefined ? null : linkTo(actions[0], here, true),
       path: here,
       problem: failed ? problemOf(answer) : null,
       done: query.has('done'),
       actions: actions.map((action, index) => linkTo(action, here, index === 0)),
-      filters: filters.map((name) => ({ name, label: labelOf(name), value: sent[name] ?? '' })),
+      filters: filters.map((name) => this.filter(resource, name, sent[name] ?? '', language)),
+      filtered: filters.some((name) => name !== 'sort' && name in sent),
+      total: language.say(next === null && !isLater ? 'console.total' : 'console.total.page', {
+        count: table.rows.length,
+      }),
       live: canRefresh ? { on, path: on ? here : `${here}?live=1` } : null,
-      next: failed ? null : nextPage(here, answer, sent),
-      later: CURSORS.some((name) => name in sent),
+      next,
+      later: isLater,
     })
   }
 
-  private table(
+  /** A filter or the order of a list, with its choices. */
+  private filter(
+    { list, choices = {} }: ConsoleResource,
+    name: string,
+    value: string,
+    language: Language,
+  ) {
+    const route = this.needs.site.routeOf(list!)
+    const { kind, options }: Partial<Field> = route === null ? {} : queryField(route, name)
+    const said = (word: string) => labelSaid(wordOf(word), language)
+    const text = (option: string) => {
+      if (name !== 'sort') return said(option)
+      const member = labelText(option.replace(/^-/, ''), language)
+      return language.say(`console.sort.${option.startsWith('-') ? 'down' : 'up'}`, { member })
+    }
+    const all = choices[name] ?? options ?? []
+    return {
+      name,
+      label: labelOf(name),
+      value,
+      type: kind === 'time' ? 'datetime-local' : 'text',
+      choices: all.map((option) => ({ value: option, text: text(option) })),
+    }
+  }
+
+  private async table(
+    visit: Visit,
     place: Pick<Place, 'resource' | 'parent' | 'ids'>,
     rows: readonly unknown[],
     language: Language,
   ) {
     const { resource } = place
     const { columns, id: idMember = 'id', opens = true } = resource
+    const mentions = rows.filter(isItem).map(({ [idMember]: _own, ...mentioned }) => mentioned)
+    const names = await this.namesIn(visit, mentions)
     return {
+      caption: language.say(`console.of.${resource.name}`),
+      about: `console.about.${resource.name}`,
+      docs: this.needs.site.docsOf(resource),
+      step: null,
       heads: columns.map(labelOf),
       labels: columns.map((column) => labelText(column, language)),
       rows: rows.filter(isItem).map((item) => ({
         name: nameOf(item, resource),
         path: opens ? itemPath(place, String(item[idMember])) : null,
-        values: columns.map((column) => valueOf(item, column, language)),
+        values: columns.map((column) => valueOf(item, column, { language, names })),
       })),
     }
   }
@@ -162,6 +203,8 @@ export class ConsolePages extends ConsoleActions {
     const found = await this.find(visit, place)
     if ('answer' in found) return this.missing(visit, place, found.answer)
     const { item, path } = found
+    const { [resource.id ?? 'id']: _own, ...mentioned } = item
+    const names = await this.namesIn(visit, [mentioned])
     const isSingle = resource.single !== undefined
     const here = isSingle ? listPath(place) : itemPath(place, ids.at(-1)!)
     const { scopes } = visit.session
@@ -177,7 +220,8 @@ export class ConsolePages extends ConsoleActions {
         shown: [],
         back: null,
         onward: null,
-        members: membersOf(item, language),
+        ...factsOf(item, { language, names }),
+        about: isSingle ? `console.about.${resource.name}` : null,
         actions: site
           .actions(resource, isSingle ? null : item, scopes)
           .map((action, index) => linkTo(action, here, index === 0)),
@@ -233,7 +277,8 @@ export class ConsolePages extends ConsoleActions {
         problem: null,
         done: false,
         shown: [],
-        members: membersOf(body, language),
+        ...factsOf(body, { language }),
+        about: null,
         actions: [],
         children: [],
         extra: null,

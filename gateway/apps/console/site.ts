@@ -33,18 +33,31 @@ export type Place = {
 export class Site {
   private readonly routes: ReadonlyMap<string, Route>
   private readonly features: ReadonlySet<string>
+  private readonly docs: ReadonlySet<string>
 
   /**
    * What this process does not serve, and features that are off, are absent from the console.
    * @param features the capabilities that settings turn on.
+   * @param docs the pages of the documentation, such as `guides/webhooks/webhooks.md`.
    */
-  constructor(routes: readonly Route[], features: readonly string[]) {
+  constructor(routes: readonly Route[], features: readonly string[], docs: readonly string[]) {
     this.features = new Set(features)
+    this.docs = new Set(docs)
     this.routes = new Map(routes.map((route) => [`${route.method} ${route.path}`, route]))
   }
 
   routeOf({ method, path }: Operation): Route | null {
     return this.routes.get(`${method} ${path}`) ?? null
+  }
+
+  /** The path of the page about a resource, or null if the documentation is not installed. */
+  docsOf({ docs }: ConsoleResource): string | null {
+    return this.docs.has(`${docs}.md`) ? `/docs/${docs}` : null
+  }
+
+  /** The resource of this name, or null if the user may not see it. */
+  named(name: string | undefined, scopes: readonly string[]): ConsoleResource | null {
+    return this.resources(scopes).find((resource) => resource.name === name) ?? null
   }
 
   /** The resources that a user with these scopes may see. */
@@ -116,7 +129,7 @@ export class Site {
   }
 
   /** Whether to show an operation. What the API allows is decided by the API. */
-  private may(operation: Operation, scopes: readonly string[]): boolean {
+  may(operation: Operation, scopes: readonly string[]): boolean {
     const route = this.routeOf(operation)
     if (route === null) return false
     const demands = demandsOf(route.security)

@@ -7,75 +7,191 @@ import type { ApiAnswer } from './api.js'
 /** A label of the catalogue, or the English words of a member name. */
 type Label = { readonly key: MessageKey | null; readonly text: string }
 
-export function labelOf(member: string): Label {
-  const name = member.split('.').at(-1)!
-  const key = `member.${name}`
+/** The first of these keys that has a text, or English words. */
+function wordsOf(keys: readonly string[], name: string): Label {
   const words = name
-    .replaceAll('_', ' ')
+    .replaceAll(/[_.-]+/g, ' ')
     .replace(/\buris?\b|\burl\b|\bid\b/g, (word) =>
       word === 'id' ? word : word.startsWith('uri') ? word.replace('uri', 'URI') : 'URL',
     )
   const text = words.charAt(0).toUpperCase() + words.slice(1)
-  return { key: isMessage(key) ? key : null, text }
+  return { key: keys.find(isMessage) ?? null, text }
 }
 
-export function labelText(member: string, { say }: Language): string {
-  const { key, text } = labelOf(member)
-  return key === null ? text : say(key)
+export function labelOf(member: string): Label {
+  const path = member.replaceAll(/\.\d+(?=\.)/g, '')
+  const name = path.split('.').at(-1)!
+  return wordsOf([`member.${path}`, `member.${name}`], name)
 }
+
+export const labelSaid = ({ key, text }: Label, { say }: Language): string =>
+  key === null ? text : say(key)
+
+export const labelText = (member: string, language: Language): string =>
+  labelSaid(labelOf(member), language)
+
+/** The word of a status, or of another value of a few known ones. */
+export const wordOf = (value: string): Label => wordsOf([`status.${value}`], value)
+
+/** The words of an event type such as `admin.user.created`. */
+export const eventWords = (type: string): Label =>
+  wordsOf([`event.${type}`], type.replace(/^(?:admin|auth)\./, ''))
+
+/** Where an object of the tenant is shown. */
+export type Named = { readonly name: string; readonly path: string | null }
+/** What a page knows besides the value: its language, and the names of objects by id. */
+export type Reading = {
+  readonly language: Language
+  readonly names?: ReadonlyMap<string, Named> | undefined
+}
+
+type Tone = 'ok' | 'warn' | 'bad' | ''
 
 type Value =
   | { readonly kind: 'none' }
-  | { readonly kind: 'time'; readonly iso: string; readonly text: string }
+  | { readonly kind: 'time'; readonly moment: Date }
   | { readonly kind: 'flag'; readonly on: boolean }
-  | { readonly kind: 'list'; readonly texts: readonly string[] }
-  | { readonly kind: 'json' | 'code' | 'status' | 'image' | 'text'; readonly text: string }
+  | { readonly kind: 'list'; readonly texts: readonly string[]; readonly isScopes: boolean }
+  | { readonly kind: 'status'; readonly text: string; readonly tone: Tone; readonly label: Label }
+  | { readonly kind: 'named'; readonly name: string; readonly path: string | null }
+  | { readonly kind: 'event'; readonly text: string; readonly label: Label }
+  | { readonly kind: 'members'; readonly members: readonly Fact[] }
+  | { readonly kind: 'many'; readonly values: readonly Value[] }
+  | { readonly kind: 'id' | 'code' | 'image' | 'text'; readonly text: string }
+
+/** A member with its label and value. */
+type Fact = { readonly name: string; readonly label: Label; readonly value: Value }
 
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
-const STATUS = new Set(['status', 'outcome', 'state', 'environment', 'error'])
-const CODE = /(?:^|_)(?:id|ids|sub|kid|uri|url|issuer|audience|hash|fingerprint|did|resource)$/
+const STATUS = new Set(['status', 'outcome', 'state', 'environment'])
+const ON = new Set(['active', 'enabled', 'ready', 'valid'])
+const ID =
+  /(?:^|_)(?:id|ids|sub|kid|hash|fingerprint|did|sequence|serial)$|^(?:previous_|last_)?hash$|^event_number$/
+const CODE = /(?:^|_)(?:uri|uris|url|issuer|audience|resource|domain|address|algorithm)$/
+/** Members with the type of an event. */
+const EVENT = /^(?:event_)?type$/
+const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
+
+const TONES: Readonly<Record<string, Tone>> = {
+  ...tones('ok', 'active succeeded success paid verified delivered valid completed accepted ok won'),
+  ...tones('warn', 'invited pre_provisioned pending retrying deprecated processing past_due open'),
+  ...tones('bad', 'suspended failed failure denied revoked expired removed disabled frozen lost'),
+}
+
+function tones(tone: Tone, words: string): Record<string, Tone> {
+  return Object.fromEntries(words.split(' ').map((word) => [word, tone]))
+}
+
+const statusOf = (text: string): Value => ({
+  kind: 'status',
+  text,
+  tone: TONES[text] ?? '',
+  label: wordOf(text),
+})
 
 /** The value of a member. An amount is shown with its currency. */
-export function valueOf(item: Item, member: string, language: Language): Value {
+export function valueOf(item: Item, member: string, reading: Reading): Value {
   const value = valueAt(item, member)
   const name = member.split('.').at(-1)!
   if (value === null || value === undefined || value === '') return { kind: 'none' }
-  if (typeof value === 'boolean') return { kind: 'flag', on: value }
-  if (Array.isArray(value)) {
-    if (value.length === 0) return { kind: 'none' }
-    return value.every((one) => typeof one === 'string')
-      ? { kind: 'list', texts: value }
-      : { kind: 'json', text: JSON.stringify(value, null, 2) }
-  }
-  if (typeof value === 'object') {
-    const isEmpty = Object.keys(value).length === 0
-    return isEmpty ? { kind: 'none' } : { kind: 'json', text: JSON.stringify(value, null, 2) }
+  if (typeof value === 'boolean')
+    return ON.has(name) ? statusOf(value ? 'active' : 'inactive') : { kind: 'flag', on: value }
+  if (Array.isArray(value)) return listValue(name, value, reading)
+  if (isItem(value)) {
+    const party = partyIn(value)
+    if (party !== null) return partyValue(party, reading)
+    const members = membersOf(value, reading)
+    return members.length === 0 ? { kind: 'none' } : { kind: 'members', members }
   }
   const text = String(value)
   const { currency } = item
   if (name.endsWith('_minor') && typeof value === 'number' && typeof currency === 'string')
-    return { kind: 'text', text: language.money(value, currency) }
-  if (TIME.test(text)) return { kind: 'time', iso: text, text: language.time(new Date(text)) }
+    return { kind: 'text', text: reading.language.money(value, currency) }
+  if (TIME.test(text)) return { kind: 'time', moment: new Date(text) }
   const { media_type: mediaType } = item
   const isImage = name === 'url' && typeof mediaType === 'string' && mediaType.startsWith('image/')
   if (isImage || text.startsWith('data:image/')) return { kind: 'image', text }
-  if (STATUS.has(name)) return { kind: 'status', text }
+  if (STATUS.has(name)) return statusOf(text)
+  if (EVENT.test(name) && text.includes('.'))
+    return { kind: 'event', text, label: eventWords(text) }
+  return textValue(name, text, reading)
+}
+
+type Party = { readonly id: string; readonly type: string }
+
+/** A person or thing that is mentioned by id and type, or null. */
+function partyIn(value: Item): Party | null {
+  const id = value['id'] ?? value['sub']
+  const type = value['type'] ?? value['subject_type']
+  const isParty = Object.keys(value).length === 2
+  return isParty && typeof id === 'string' && typeof type === 'string' ? { id, type } : null
+}
+
+/** Its name, or the word of its type. */
+function partyValue({ id, type }: Party, { names, language }: Reading): Value {
+  const named = names?.get(id)
+  return named === undefined
+    ? { kind: 'text', text: labelSaid(wordOf(type), language) }
+    : { kind: 'named', ...named }
+}
+
+/** The ids of people and things that an object mentions. */
+export function mentionedIn(item: Item): readonly string[] {
+  return Object.entries(item).flatMap(([name, value]) => {
+    if (typeof value === 'string')
+      return name === 'sub' || (ID.test(name) && UUID.test(value)) ? [value] : []
+    const some = Array.isArray(value) ? value : [value]
+    return some.filter(isItem).flatMap(mentionedIn)
+  })
+}
+
+function textValue(name: string, text: string, { names }: Reading): Value {
+  const named = names?.get(text)
+  if (named !== undefined) return { kind: 'named', ...named }
+  if (ID.test(name) || UUID.test(text)) return { kind: 'id', text }
   return { kind: CODE.test(name) ? 'code' : 'text', text }
+}
+
+function listValue(name: string, value: readonly unknown[], reading: Reading): Value {
+  if (value.length === 0) return { kind: 'none' }
+  if (value.every((one) => typeof one === 'string')) {
+    if (!ID.test(name))
+      return { kind: 'list', texts: value, isScopes: name.endsWith('scopes') }
+    return { kind: 'many', values: value.map((one) => textValue(name, one, reading)) }
+  }
+  return { kind: 'many', values: value.map((one) => valueOf({ [name]: one }, name, reading)) }
 }
 
 /** The name of an object: the first of its naming members that has a value, otherwise its id. */
 export function nameOf(item: Item, { named, id = 'id' }: ConsoleResource): string {
-  const found = [...named, id].map((member) => valueAt(item, member)).find((value) => value)
-  return found === undefined ? '' : String(found)
+  const member = [...named, id].find((name) => valueAt(item, name))
+  const text = member === undefined ? '' : String(valueAt(item, member))
+  return member !== undefined && EVENT.test(member) ? eventWords(text).text : text
 }
 
 /** The members of an object in the order of the API. */
-export function membersOf(item: Item, language: Language) {
-  return Object.keys(item).map((name) => ({
+const membersOf = (item: Item, reading: Reading): readonly Fact[] =>
+  Object.keys(item).map((name) => ({
     name,
     label: labelOf(name),
-    value: valueOf(item, name, language),
+    value: valueOf(item, name, reading),
   }))
+
+/** What is shown of an object, what is folded away because only programs need it, and what is not set. */
+export function factsOf(item: Item, reading: Reading) {
+  const all = membersOf(item, reading)
+  const isTechnical = ({ value }: Fact) =>
+    value.kind === 'id' || (value.kind === 'many' && value.values.some(({ kind }) => kind === 'id'))
+  const set = all.filter(({ value }) => value.kind !== 'none')
+  const partyIds = all.flatMap(({ name, label }): Fact[] => {
+    const party = isItem(item[name]) ? partyIn(item[name]) : null
+    return party === null ? [] : [{ name, label, value: { kind: 'id', text: party.id } }]
+  })
+  return {
+    facts: set.filter((fact) => !isTechnical(fact)),
+    technical: [...set.filter(isTechnical), ...partyIds],
+    unset: all.filter(({ value }) => value.kind === 'none').map(({ label }) => label),
+  }
 }
 
 const SHOWN_ONCE = /^(?:client_secret|secret|password|token|access_token|initial_access_token)$/
@@ -103,6 +219,7 @@ export type ShownProblem = {
     readonly pointer: string
     readonly detail: string
     readonly field: string | null
+    readonly label: Label
   }[]
 }
 
@@ -117,11 +234,15 @@ export function problemOf(
     title: String(body['title'] ?? status),
     detail: String(body['detail'] ?? ''),
     requestId: String(body['request_id'] ?? header('x-request-id') ?? ''),
-    errors: errors.map(({ pointer, detail }) => ({
-      pointer: String(pointer),
-      detail: String(detail),
-      field: fieldAt(String(pointer)),
-    })),
+    errors: errors.map(({ pointer, detail }) => {
+      const field = fieldAt(String(pointer))
+      return {
+        pointer: String(pointer),
+        detail: String(detail),
+        field,
+        label: labelOf(field ?? String(pointer)),
+      }
+    }),
   }
 }
 

@@ -1,15 +1,32 @@
 /** What all pages of the console share: calls of the API, the frame, and objects by their path. */
+import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { chooseLanguage, type Language } from '../../pages/platform/language.js'
 import { type Frame, renderPage } from '../../pages/platform/render.js'
 import { pagePolicy } from '../../response/replies.js'
 import type { AnyRouteRequest, Rendered } from '../../route.js'
 import type { ApiAnswer, ApiCall, ConsoleApi } from './api.js'
-import { type ConsoleResource, filled, isItem, type Item, type Operation } from './declaration.js'
+import { around, type ConsoleResource, filled, get, isItem, type Item, type Operation } from './declaration.js'
 import type { SignedIn, StepUp } from './session.js'
 import { itemPath, listPath, type Place, type Site } from './site.js'
 import { CONSOLE_STYLE_PATH } from './style.js'
-import { curlOf, nameOf, problemOf } from './values.js'
+import { curlOf, mentionedIn, type Named, nameOf, problemOf, wordOf } from './values.js'
+
+const NAMES = get('/api/v1/audit-events/names')
+const NAMES_MAX = 200
+/** The resource of the console that shows objects of a type. */
+const RESOURCE_OF: Readonly<Record<string, string>> = {
+  access_policy: 'access-policies',
+  agent: 'agents',
+  api_key: 'api-keys',
+  api_resource: 'api-resources',
+  application: 'applications',
+  credential: 'vault-credentials',
+  product: 'products',
+  sso_provider: 'identity-providers',
+  tenant_user: 'people',
+  webhook: 'webhooks',
+}
 
 const REFRESH_SECS = 10
 const PAGE_MAX = 200
@@ -33,6 +50,7 @@ export type Outcome = Rendered | Interrupted
 export const isInterrupted = (outcome: Outcome): outcome is Interrupted => 'tag' in outcome
 
 export type Visit = { readonly request: AnyRouteRequest; readonly session: SignedIn }
+type Names = ReadonlyMap<string, Named>
 export type Content = Readonly<Record<string, unknown>>
 type Shown = {
   readonly title: string
@@ -49,6 +67,7 @@ type Shown = {
 type ConsolePagesNeeds = {
   readonly api: ConsoleApi
   readonly site: Site
+  readonly clock: Clock
   readonly random: Random
   readonly issuer: string
 }
@@ -92,7 +111,7 @@ export class VisitedPages {
     visit: Visit,
     { resource, ids }: Place,
   ): Promise<{ item: Item; path: string } | { answer: ApiAnswer }> {
-    const { single, item: one, id: idMember = 'id' } = resource
+    const { single, item: one, id: idMember = 'id', timed = false } = resource
     const operation: Operation | undefined = single ?? one
     if (operation !== undefined) {
       const path = filled(operation.path, ids)
@@ -102,6 +121,7 @@ export class VisitedPages {
     const above = ids.slice(0, -1)
     let path = listCall(resource, above, {
       ...resource.from,
+      ...(timed ? around(ids.at(-1) ?? '') : {}),
       ...(resource.within === 'keys' ? {} : { limit: String(PAGE_MAX) }),
     })
     let answer = await this.call(visit, { method: 'GET', path })
@@ -122,6 +142,24 @@ export class VisitedPages {
 
   protected call({ request, session }: Visit, call: ApiCall): Promise<ApiAnswer> {
     return this.needs.api(request, { ...call, token: session.tokens.accessToken })
+  }
+
+  /** The names of people and things that these objects mention by id, with their pages. */
+  protected async namesIn(visit: Visit, rows: readonly unknown[]): Promise<Names> {
+    const { site } = this.needs
+    const { scopes } = visit.session
+    const ids = [...new Set(rows.filter(isItem).flatMap(mentionedIn))].slice(0, NAMES_MAX)
+    if (ids.length === 0 || !site.may(NAMES, scopes)) return new Map()
+    const query = new URLSearchParams({ ids: ids.join(',') }).toString()
+    const answer = await this.call(visit, { method: 'GET', path: `${NAMES.path}?${query}` })
+    const named = Array.isArray(answer.json) ? answer.json.filter(isItem) : []
+    return new Map(
+      named.map(({ id, type, object_id: objectId, name }) => {
+        const resource = site.named(RESOURCE_OF[String(type)], scopes)
+        const path = resource && `/console/${resource.name}/${String(objectId)}`
+        return [String(id), { name: String(name), path }] as const
+      }),
+    )
   }
 
   /** The name of the object above a list. Its id, where the user may not read it. */
@@ -168,12 +206,13 @@ export class VisitedPages {
         refreshSecs: refreshes ? REFRESH_SECS : null,
       },
     }
+    const body = renderPage(template, frame, { ...content, wordOf, now: this.needs.clock.now() })
     return {
       form: 'body',
       status,
       contentType: 'text/html; charset=utf-8',
-      body: renderPage(template, frame, content),
-      policy: pagePolicy([]),
+      body,
+      policy: pagePolicy([], body.includes('<script ')),
     }
   }
 }

@@ -112,8 +112,8 @@ function withNames(words: string, names: Names): string {
   return filledIn(escaped(words), Object.fromEntries(marked))
 }
 
-/** Controls that use a script: password fields, recovery codes, forms that are sent once, pages that lead on. */
-const CONTROLS = / (?:data-(?:reveal|codes|onward-within)[ =]|data-once>|class="answers")/
+/** Controls that use a script: password fields, copying, recovery codes, forms that are sent once, pages that lead on. */
+const CONTROLS = / (?:data-(?:reveal|codes|copy|onward-within)[ =]|data-once>|class="answers")/
 
 /** The page on which a tenant may have its own texts. */
 const SIGN_IN_PAGE = 'login'

@@ -143,7 +143,11 @@ function formsIn(html: string): Form[] {
     const fields: Record<string, string> = {}
     for (const [tag] of inside.matchAll(/<(?:input|button)\b[^>]*>/g)) {
       const name = attribute(tag, 'name')
-      if (name !== null) fields[name] = attribute(tag, 'value') ?? ''
+      const isBox = attribute(tag, 'type') === 'checkbox'
+      if (name === null || (isBox && !/\schecked\b/.test(tag))) continue
+      const value = attribute(tag, 'value') ?? ''
+      // Checked boxes of one name are lines, as in the forms of the console.
+      fields[name] = isBox && name in fields ? `${fields[name]}\n${value}` : value
     }
     for (const [, tag = '', text = ''] of inside.matchAll(
       /<textarea\b([^>]*)>(.*?)<\/textarea>/gs,

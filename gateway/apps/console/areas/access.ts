@@ -19,6 +19,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'applications',
     group: 'access',
+    docs: 'guides/oauth/authorization-code',
     list: get(APPLICATIONS),
     item: get(APPLICATION),
     named: ['name'],
@@ -55,6 +56,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'observed-clients',
     group: 'access',
+    docs: 'guides/oauth/client-id-metadata-documents',
     list: get('/api/v1/observed-clients'),
     named: ['client_name', 'client_id'],
     columns: ['client_name', 'client_id', 'last_seen_at', 'live_grants'],
@@ -71,6 +73,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'api-resources',
     group: 'access',
+    docs: 'guides/oauth/api-resources',
     list: get(APIS),
     item: get(`${APIS}/{id}`),
     named: ['name', 'resource'],
@@ -90,6 +93,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'api-keys',
     group: 'access',
+    docs: 'guides/oauth/api-keys',
     list: get(API_KEYS),
     item: get(API_KEY),
     named: ['name'],
@@ -116,6 +120,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'access-policies',
     group: 'access',
+    docs: 'guides/oauth/access-policies',
     list: get(ACCESS_POLICIES),
     item: get(ACCESS_POLICY),
     named: ['name'],
@@ -135,6 +140,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'agents',
     group: 'access',
+    docs: 'guides/agents/agents',
     list: get('/api/v1/agents'),
     item: get(AGENT),
     named: ['name', 'id'],
@@ -163,6 +169,7 @@ export const accessResources: readonly ConsoleResource[] = [
       {
         name: 'keys',
         group: 'access',
+        docs: 'guides/agents/agents',
         list: get(AGENT),
         within: 'keys',
         named: ['fingerprint', 'id'],
@@ -177,6 +184,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'delegations',
     group: 'access',
+    docs: 'guides/agents/delegation',
     list: get('/api/v1/delegations'),
     item: get('/api/v1/delegations/{delegation_id}'),
     named: ['agent_name', 'id'],
@@ -195,6 +203,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'webhooks',
     group: 'access',
+    docs: 'guides/webhooks/webhooks',
     list: get(WEBHOOKS),
     item: get(WEBHOOK),
     named: ['url'],
@@ -223,6 +232,7 @@ export const accessResources: readonly ConsoleResource[] = [
       {
         name: 'deliveries',
         group: 'access',
+        docs: 'guides/webhooks/webhooks',
         list: get(`${WEBHOOK}/deliveries`),
         named: ['event_type', 'id'],
         columns: ['event_type', 'status', 'attempt_count', 'response_status', 'last_attempt_at'],
@@ -241,6 +251,7 @@ export const accessResources: readonly ConsoleResource[] = [
   {
     name: 'events',
     group: 'access',
+    docs: 'guides/webhooks/webhook-receivers',
     list: get('/api/v1/events'),
     from: { after: '0' },
     within: 'items',

@@ -9,6 +9,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'products',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('products')),
     item: get(of('products/{id}')),
     named: ['name'],
@@ -21,6 +22,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'prices',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('prices')),
     item: get(of('prices/{id}')),
     named: ['id'],
@@ -33,6 +35,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'payment-links',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('payment-links')),
     item: get(of('payment-links/{id}')),
     named: ['url', 'id'],
@@ -45,6 +48,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'charges',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('charges')),
     item: get(of('charges/{id}')),
     id: 'charge_id',
@@ -64,6 +68,7 @@ export const commerceResources: readonly ConsoleResource[] = [
       {
         name: 'refunds',
         group: 'commerce',
+        docs: 'guides/commerce/payments',
         list: get(of('charges/{id}/refunds')),
         named: ['id'],
         columns: ['id', 'amount_minor', 'status', 'reason', 'created_at'],
@@ -74,6 +79,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'subscriptions',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('subscriptions')),
     item: get(of('subscriptions/{id}')),
     named: ['customer_email', 'id'],
@@ -92,6 +98,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'disputes',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('disputes')),
     named: ['id'],
     columns: ['charge_id', 'amount_minor', 'currency', 'status', 'created_at'],
@@ -109,6 +116,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'settlements',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('settlements')),
     named: ['id'],
     columns: ['charge_id', 'rail', 'amount_minor', 'currency', 'status'],
@@ -116,6 +124,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'balances',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('balances')),
     named: ['currency'],
     columns: ['currency', 'rail', 'available_minor', 'pending_minor', 'held_minor'],
@@ -124,6 +133,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'payouts',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('payouts')),
     item: get(of('payouts/{id}')),
     named: ['id'],
@@ -133,6 +143,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'statements',
     group: 'commerce',
+    docs: 'guides/commerce/payments',
     list: get(of('statements')),
     item: get(of('statements/{id}')),
     named: ['id'],
@@ -142,6 +153,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'x402-payments',
     group: 'commerce',
+    docs: 'guides/commerce/x402',
     list: get(of('x402-payments')),
     named: ['id'],
     columns: ['id', 'state', 'network', 'amount', 'created_at'],
@@ -159,6 +171,7 @@ export const commerceResources: readonly ConsoleResource[] = [
   {
     name: 'wallets',
     group: 'commerce',
+    docs: 'guides/commerce/wallets',
     list: get('/api/v1/wallets'),
     item: get(WALLET),
     id: 'agent_id',
@@ -186,6 +199,7 @@ export const commerceResources: readonly ConsoleResource[] = [
       {
         name: 'signatures',
         group: 'commerce',
+        docs: 'guides/commerce/wallets',
         list: get(`${WALLET}/signatures`),
         named: ['id'],
         columns: ['created_at', 'kind', 'network', 'recipient', 'asset', 'amount'],

@@ -11,6 +11,7 @@ export const deploymentResources: readonly ConsoleResource[] = [
   {
     name: 'all-organizations',
     group: 'deployment',
+    docs: 'guides/operations/console',
     list: get('/api/v1/organizations'),
     item: get(ORGANIZATION),
     named: ['name'],
@@ -37,6 +38,7 @@ export const deploymentResources: readonly ConsoleResource[] = [
       {
         name: 'members',
         group: 'deployment',
+        docs: 'guides/identity/organizations-tenants-users',
         list: get(`${ORGANIZATION}/members`),
         named: ['display_name', 'email', 'id'],
         columns: ['display_name', 'email', 'kind', 'role', 'status'],
@@ -46,6 +48,7 @@ export const deploymentResources: readonly ConsoleResource[] = [
   {
     name: 'all-tenants',
     group: 'deployment',
+    docs: 'guides/operations/console',
     list: get('/api/v1/tenants'),
     item: get(TENANT),
     named: ['name'],
@@ -72,6 +75,7 @@ export const deploymentResources: readonly ConsoleResource[] = [
   {
     name: 'accounts',
     group: 'deployment',
+    docs: 'guides/operations/console',
     list: get(ACCOUNTS),
     item: get(ACCOUNT),
     named: ['email'],
@@ -99,6 +103,7 @@ export const deploymentResources: readonly ConsoleResource[] = [
   {
     name: 'planes',
     group: 'deployment',
+    docs: 'reference/planes',
     list: get('/api/v1/deployment/planes'),
     id: 'name',
     named: ['name'],
@@ -108,6 +113,7 @@ export const deploymentResources: readonly ConsoleResource[] = [
   {
     name: 'actors',
     group: 'deployment',
+    docs: 'concepts/actor-runtime',
     list: get('/api/v1/deployment/actors'),
     id: 'name',
     named: ['name'],
@@ -117,6 +123,7 @@ export const deploymentResources: readonly ConsoleResource[] = [
   {
     name: 'signing-keys',
     group: 'deployment',
+    docs: 'guides/oauth/signing-keys',
     list: get('/.well-known/jwks.json'),
     within: 'keys',
     needs: ['signing_keys:manage'],
@@ -137,6 +144,7 @@ export const deploymentResources: readonly ConsoleResource[] = [
   {
     name: 'billing-plans',
     group: 'deployment',
+    docs: 'guides/operations/plans-and-billing',
     needs: ['deployment:manage'],
     list: get('/api/v1/billing/plans'),
     item: get('/api/v1/billing/plans/{plan_id}'),

@@ -19,11 +19,13 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'people',
     group: 'people',
+    docs: 'guides/identity/organizations-tenants-users',
     list: get(USERS),
     item: get(USER),
     named: ['display_name', 'email'],
     columns: ['display_name', 'email', 'status', 'roles', 'last_login_at'],
-    filters: ['q', 'status', 'role'],
+    filters: ['q', 'status', 'role', 'sort'],
+    choices: { role: ['owner', 'admin', 'editor', 'member'] },
     actions: [
       {
         name: 'invite',
@@ -99,6 +101,7 @@ export const identityResources: readonly ConsoleResource[] = [
       {
         name: 'sessions',
         group: 'people',
+        docs: 'guides/identity/sign-out',
         list: get(SESSIONS),
         named: ['user_agent'],
         columns: ['user_agent', 'address', 'acr', 'created_at', 'last_seen_at'],
@@ -117,6 +120,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'invitations',
     group: 'people',
+    docs: 'guides/identity/organizations-tenants-users',
     list: get(USERS),
     query: { status: 'invited' },
     item: get(USER),
@@ -143,6 +147,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'organizations',
     group: 'people',
+    docs: 'guides/identity/organizations-tenants-users',
     list: get(ORGANIZATIONS),
     item: get(ORGANIZATION),
     named: ['name'],
@@ -170,6 +175,7 @@ export const identityResources: readonly ConsoleResource[] = [
       {
         name: 'members',
         group: 'people',
+        docs: 'guides/identity/organizations-tenants-users',
         list: get(MEMBERS),
         named: ['display_name', 'email', 'id'],
         columns: ['display_name', 'email', 'kind', 'role', 'status'],
@@ -194,6 +200,7 @@ export const identityResources: readonly ConsoleResource[] = [
       {
         name: 'tenants',
         group: 'people',
+        docs: 'guides/identity/organizations-tenants-users',
         list: get(`${ORGANIZATIONS}/{organization_id}/tenants`),
         item: get(TENANT),
         named: ['name'],
@@ -228,6 +235,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'scim-tokens',
     group: 'people',
+    docs: 'guides/identity/scim',
     list: get('/api/v1/scim/tokens'),
     named: ['description', 'id'],
     columns: ['description', 'roles', 'created_at', 'expires_at'],
@@ -245,6 +253,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'identity-providers',
     group: 'tenant',
+    docs: 'guides/identity/single-sign-on',
     feature: 'sso.enterprise',
     list: get('/api/v1/sso/providers'),
     item: get('/api/v1/sso/providers/{id}'),
@@ -278,6 +287,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'domains',
     group: 'tenant',
+    docs: 'guides/identity/single-sign-on',
     feature: 'sso.verified_domains',
     list: get('/api/v1/organization/domains'),
     item: get('/api/v1/organization/domains/{id}'),
@@ -311,6 +321,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'assets',
     group: 'tenant',
+    docs: 'guides/identity/hosted-pages',
     list: get(ASSETS),
     item: get(`${ASSETS}/{kind}`),
     id: 'kind',
@@ -338,6 +349,7 @@ export const identityResources: readonly ConsoleResource[] = [
   {
     name: 'settings',
     group: 'tenant',
+    docs: 'guides/identity/hosted-pages',
     single: get('/api/v1/tenant/settings'),
     named: [],
     columns: [],

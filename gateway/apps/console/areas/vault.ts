@@ -11,6 +11,7 @@ export const vaultResources: readonly ConsoleResource[] = [
   {
     name: 'vault-credentials',
     group: 'vault',
+    docs: 'guides/vault/vault',
     list: get(CREDENTIALS),
     item: get(CREDENTIAL),
     named: ['label'],
@@ -62,6 +63,7 @@ export const vaultResources: readonly ConsoleResource[] = [
       {
         name: 'grants',
         group: 'vault',
+        docs: 'guides/vault/vault',
         list: get(`${CREDENTIAL}/grants`),
         named: ['grantee_id', 'id'],
         columns: ['grantee_type', 'grantee_id', 'status', 'expires_at', 'created_at'],
@@ -86,6 +88,7 @@ export const vaultResources: readonly ConsoleResource[] = [
       {
         name: 'leases',
         group: 'vault',
+        docs: 'guides/vault/vault',
         list: get(`${CREDENTIAL}/leases`),
         named: ['recipient_id', 'id'],
         columns: ['recipient_id', 'byte_budget', 'bytes_used', 'status', 'expires_at'],
@@ -106,6 +109,7 @@ export const vaultResources: readonly ConsoleResource[] = [
   {
     name: 'egress',
     group: 'vault',
+    docs: 'guides/vault/egress-proxy',
     list: get('/api/v1/audit-events'),
     query: { type: 'egress.stream.closed' },
     named: ['data.host', 'id'],
@@ -123,6 +127,7 @@ export const vaultResources: readonly ConsoleResource[] = [
   {
     name: 'credential-offers',
     group: 'vault',
+    docs: 'guides/oauth/verifiable-credentials',
     feature: 'credential_issuer',
     list: get('/api/v1/credential-offers'),
     item: get('/api/v1/credential-offers/{credential_offer_id}'),
@@ -142,6 +147,7 @@ export const vaultResources: readonly ConsoleResource[] = [
   {
     name: 'issued-credentials',
     group: 'vault',
+    docs: 'guides/oauth/verifiable-credentials',
     list: get('/api/v1/issued-credentials'),
     named: ['credential_configuration_id', 'id'],
     columns: ['credential_configuration_id', 'status', 'issued_at', 'expires_at'],
@@ -159,11 +165,12 @@ export const vaultResources: readonly ConsoleResource[] = [
   {
     name: 'audit',
     group: 'operations',
+    docs: 'guides/operations/audit',
     list: get('/api/v1/audit-events'),
     named: ['type'],
-    columns: ['occurred_at', 'type', 'outcome', 'subject.sub', 'resource.type', 'request_id'],
-    filters: ['type', 'actor', 'since', 'until'],
-    opens: false,
+    columns: ['type', 'subject', 'resource', 'outcome', 'occurred_at'],
+    filters: ['type', 'actor', 'resource_type', 'resource_id', 'request_id', 'since', 'until'],
+    timed: true,
     actions: [
       {
         name: 'verify',

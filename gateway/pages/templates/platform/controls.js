@@ -1,6 +1,6 @@
 /**
  * Controls that need a script and are hidden without one. `data-reveal` shows the password of the field that the button
- * controls. `data-codes` copies, saves and prints the recovery codes of the page. Answers to a question, and forms with
+ * controls. `data-copy` copies its text. `data-codes` copies, saves and prints the recovery codes of the page. Answers to a question, and forms with
  * `data-once`, such as a form with a single-use code, are sent once. A form with `data-submit` is sent when the page is shown.
  * A link with `data-onward-within` is followed after these milliseconds: the page itself leads on when its frames are loaded.
  */
@@ -15,6 +15,15 @@
     button.addEventListener('click', () => show(field.type === 'password'))
     // Browsers offer to save passwords of password fields only.
     field.form.addEventListener('submit', () => show(false))
+  }
+
+  // Clipboards need a secure context.
+  for (const button of document.querySelectorAll(navigator.clipboard ? '[data-copy]' : 'none')) {
+    button.hidden = false
+    button.addEventListener('click', async () => {
+      await navigator.clipboard.writeText(button.dataset.copy)
+      button.textContent = button.dataset.copied
+    })
   }
 
   // `answers` is one form or several, of which one is sent.

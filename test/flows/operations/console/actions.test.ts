@@ -4,7 +4,7 @@
  */
 import { sql } from '../../../support/storage/sql.js'
 import test, { type ExecutionContext } from 'ava'
-import { openConsole, ownerOf } from '../../../support/identity/console.js'
+import { consoleOwner, openConsole, ownerOf } from '../../../support/identity/console.js'
 import { crawled } from '../../../support/identity/console-crawl.js'
 import type { Page } from '../../../support/pages/browser.js'
 import { until } from '../../../support/service/watch.js'
@@ -120,12 +120,13 @@ test('a refused action shows title, detail, fault and request id, and what was t
   t.regex(refused.html, /<a href="#f-redirect_uris">/)
   t.regex(refused.html, /value="Typed"/)
   t.regex(refused.html, /Request id: <code translate="no">[\w-]{10,}</)
-  const malformed = await act('/console/applications/do/create', {
+  const malformed = await act('/console/api-keys/do/create', {
     name: 'A',
-    'jwks.keys': '{',
+    scopes: 'users:read',
+    expires_in_secs: 'soon',
   })
   t.is(malformed.status, 400)
-  t.regex(malformed.html, /id="f-jwks\.keys-fault"/)
+  t.regex(malformed.html, /id="f-expires_in_secs-fault"/)
 })
 
 test('people: one is invited, changed, suspended, reactivated and removed', async (t) => {
@@ -177,6 +178,65 @@ test('people: an owner gives and takes every role, and stays the last owner', as
     t.deepEqual(body['roles'], roles.split('\n'))
   }
   t.is((await act(`${self}/do/suspend`)).status, 409, 'an invited owner does not count')
+})
+
+test('no page has a member name, JSON or a raw id before something is opened', async (t) => {
+  for (const path of [
+    '/console/applications',
+    '/console/settings',
+    '/console/settings/do/change',
+    '/console/webhooks/do/create',
+    `/console/people/${tenant.objects['/api/v1/tenant-users/{user_id}']!}`,
+  ]) {
+    const { html } = await openConsole(browser, path)
+    const main = html.slice(html.indexOf('<main'), html.indexOf('</main>'))
+    const shown = main
+      .replaceAll(/<details[^>]*>.*?<\/details>/gs, '')
+      .replaceAll(/<(p|span) [^>]*lang="en"[^>]*>.*?<\/\1>/gs, '')
+      .replaceAll(/<[^>]+>/g, ' ')
+    t.notRegex(shown, /\b[a-z]+_[a-z_]+\b/, path)
+    t.notRegex(shown, /[0-9a-f]{8}-[0-9a-f]{4}-/, path)
+    t.notRegex(shown, /[{}]/, path)
+  }
+  const { html } = await openConsole(browser, '/console/settings/do/change')
+  t.regex(html, /<label for="f-admit_agents">Agents may register themselves/)
+})
+
+test('a map and a list are rows, and another row can be added', async (t) => {
+  const id = tenant.objects['/api/v1/tenant-users/{user_id}']!
+  const path = `/console/people/${id}/do/change`
+  const read = async () => (await api.get(`/api/v1/tenant-users/${id}`, token)).body['metadata']
+  await api.patch(`/api/v1/tenant-users/${id}`, token, { metadata: { level: 3, deep: { a: [1] } } })
+  const form = await openConsole(browser, path)
+  t.regex(form.html, /name="metadata\.0\.key"[^>]*value="level"/)
+  const typed = { 'metadata.2.key': 'desk', 'metadata.2.value': 'B7' }
+  const sent = { ...form.forms.find(({ action }) => action === path)!.fields, ...typed }
+  const more = await browser.post(`${path}?rows=1`, sent)
+  t.is(more.status, 200)
+  t.regex(more.html, /name="metadata\.2\.key"[^>]*value="desk"/)
+  t.regex(more.html, /name="metadata\.3\.key"[^>]*value=""/)
+  t.deepEqual(await read(), { level: 3, deep: { a: [1] } }, 'nothing was saved')
+  made(t, await act(path, typed))
+  t.deepEqual(await read(), { level: 3, deep: { a: [1] }, desk: 'B7' })
+  t.is((await act(path, { 'metadata.3.value': 'of nothing' })).status, 400, 'a value without a key')
+})
+
+test('an empty list says what it is for, with the first step and the guide', async (t) => {
+  const owner = await consoleOwner(api)
+  const { html } = await openConsole(owner.browser, '/console/webhooks')
+  t.regex(html, /class="empty">.*Addresses of yours that are told what happens here/s)
+  t.regex(html, /class="empty">.*href="\/console\/webhooks\/do\/create">Create/s)
+  t.regex(html, /class="empty">.*href="\/docs\/guides\/webhooks\/webhooks"/s)
+})
+
+test('the people of a tenant are found, filtered and sorted by choices', async (t) => {
+  const list = '/console/people?q=&status=active&role=owner&sort=-email'
+  const { html } = await openConsole(browser, list)
+  t.regex(html, /<option value="active" selected>Active</)
+  t.regex(html, /<option value="-email" selected>Email, descending</)
+  t.regex(html, /<span class="badge ok" data-status="active">Active</)
+  t.regex(html, /<time datetime="[^"]+" title="[^"]+">/)
+  t.regex(html, /<p class="num">\d+ entr(?:y|ies)</)
 })
 
 test('a change sends only what was changed', async (t) => {
@@ -253,7 +313,9 @@ test('commerce: a wallet is created for an agent, changed, frozen and unfrozen',
   const asset = '0x036CbD53842c5426634e7929541eC2318f3dCF7e'
   const terms = { network: 'eip155:84532', asset, payment_max: '5', window_max: '20' }
   const recipients = '0x8ba1f109551bD432803012645Ac136ddd64DBA72'
-  made(t, await act(`${item}/do/change`, { recipients, budgets: JSON.stringify([terms]) }))
+  const budget = Object.entries(terms).map(([name, value]) => [`budgets.0.${name}`, value])
+  const change = { recipients, ...Object.fromEntries(budget) }
+  made(t, await act(`${item}/do/change`, change))
   const read = async () => (await api.get(`/api/v1/agents/${agentId}/wallet`, token)).body
   t.like(await read(), { status: 'active', recipients: [recipients.toLowerCase()] })
   t.like((await read())['budgets'], [{ payment_max: '5', window_max: '20', window_secs: 86_400 }])
@@ -327,6 +389,16 @@ test('operations: the audit chain is checked and exported, and names the person'
   t.true(events.some(({ client_id: client }) => client === 'svc_console'))
   const filtered = await openConsole(browser, '/console/audit?type=admin.application.created')
   t.notRegex(filtered.html, /auth\.token\.issued/)
+  // Who and what are named, and one event has a page.
+  t.regex(filtered.html, /href="\/console\/applications\/[0-9a-f-]{36}"><bdi>/)
+  t.regex(filtered.html, /href="\/console\/(?:people|agents)\/[0-9a-f-]{36}"><bdi>/)
+  const one = /href="(\/console\/audit\/[0-9a-f-]{36})"/.exec(filtered.html)![1]!
+  const event = await openConsole(browser, one)
+  t.regex(event.html, /data-status="success">Success</)
+  const { rows } = await api.list('/api/v1/audit-events', token)
+  const request = String(rows.find(({ request_id: id }) => id !== null)!['request_id'])
+  const ofRequest = await openConsole(browser, `/console/audit?request_id=${request}`)
+  t.regex(ofRequest.html, /<p class="num">\d/)
 })
 
 test('a page of a list leads to the next one', async (t) => {

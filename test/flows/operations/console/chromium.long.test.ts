@@ -134,7 +134,7 @@ testWithProgram(
     t.is(await page.getAttribute('#f-redirect_uris', 'aria-invalid'), 'true')
     t.is(await page.inputValue('#f-name'), 'Ferry by keyboard')
     // The link of the fault leads to its field.
-    await until('redirect_uris')
+    await until('Redirect URIs')
     await page.keyboard.press('Enter')
     await page.locator('#f-redirect_uris:focus').waitFor()
     await page.keyboard.press('Control+A')

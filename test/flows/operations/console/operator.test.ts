@@ -58,7 +58,7 @@ test('an invited operator suspends and reactivates a tenant', async (t) => {
   t.regex(actors.html, /href="\/console\/actors\/passwords"/)
   const pool = await openConsole(browser, '/console/actors/passwords')
   t.regex(pool.html, /pool passwords/)
-  t.regex(pool.html, /running_max/, 'an actor with its mailbox')
+  t.regex(pool.html, /Running max/, 'an actor with its mailbox')
   const list = await openConsole(browser, '/console/all-tenants')
   t.true(list.html.includes(made.tenantSlug))
   const item = `/console/all-tenants/${made.tenantId}`
