@@ -27,7 +27,7 @@ import {
   type Visit,
   VisitedPages,
 } from './visit.js'
-import { factsOf, labelOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
+import { eventWords, factsOf, labelOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
 
 const LOGO = get('/api/v1/tenant/branding/assets/{kind}')
 /** The resource whose objects a member names. */
@@ -86,7 +86,9 @@ export class ConsoleActions extends VisitedPages {
       again?.malformed === name
         ? 'malformed'
         : again?.problem?.errors.find(({ field }) => field === name)?.detail
-    const shown = fields.map((field) => shownField(field, values, suggestions, faultOf))
+    const shown = fields.map((field) =>
+      offering(shownField(field, values, suggestions, faultOf), action.offers?.[field.name] ?? []),
+    )
     const { first } = action
     const isFirst = ({ name, required }: Field) =>
       first === undefined || first.includes(name) || required
@@ -313,6 +315,23 @@ function brandingIn(fields: readonly Field[], typed: Typed): Item {
     .filter(({ name }) => name.startsWith('branding.'))
     .map(({ name }) => [name.slice('branding.'.length), (typed[name] ?? '').trim()])
   return Object.fromEntries(members) as Item
+}
+
+/** The field with the known values to choose from, by their first word. The text has the others. */
+function offering(field: ShownField, offered: readonly string[]) {
+  if (offered.length === 0) return { ...field, groups: [] }
+  const chosen = new Set(field.value.split('\n'))
+  const option = (value: string) => ({
+    value,
+    label: eventWords(value),
+    isChosen: chosen.delete(value),
+  })
+  const groups = [...new Set(offered.map((value) => value.split('.')[0]!))].map((name) => ({
+    label: eventWords(name),
+    all: option(`${name}.*`),
+    options: offered.filter((value) => value.startsWith(`${name}.`)).map(option),
+  }))
+  return { ...field, required: false, groups, value: [...chosen].join('\n') }
 }
 
 type ShownField = Field & {

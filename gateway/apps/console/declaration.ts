@@ -20,6 +20,8 @@ export type ConsoleAction = Operation & {
   readonly first?: readonly string[] | undefined
   /** Members of the body that the form does not offer. */
   readonly without?: readonly string[] | undefined
+  /** Known values of a list, from which the form lets people choose. Others can be typed. */
+  readonly offers?: Readonly<Record<string, readonly string[]>> | undefined
   /** The form starts with the values of the object. */
   readonly fills?: boolean | undefined
   /** Its form has a button that shows the branding with the typed values and saves nothing. */
@@ -83,6 +85,8 @@ export type ConsoleResource = {
   readonly extra?: string | undefined
   /** Whether the overview shows how many there are. Default: true. */
   readonly counted?: boolean | undefined
+  /** The list has the health of each object: whether its last deliveries succeeded. */
+  readonly healthy?: boolean | undefined
   /** The ids have a time (UUIDv7): an object is looked for among those of that time. */
   readonly timed?: boolean | undefined
   /** The page may reload itself every ten seconds. */

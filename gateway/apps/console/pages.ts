@@ -24,64 +24,110 @@ import {
 } from './visit.js'
 
 const COUNT_MAX = 50
-const RECENT = 8
+const RECENT = '8'
+const DAY_MS = 86_400_000
+const EXPIRING_DAYS = 14
+const KEYS_MAX = 200
+/** How many receivers are asked for their last deliveries. */
+const HEALTH_MAX = 20
+const RECENT_DELIVERIES = 1
+const REFUSED = 'auth.login.failure'
+/** The resources whose first action the overview offers. */
+const FIRST_STEPS = ['applications', 'people', 'webhooks'] as const
 
 export class ConsolePages extends ConsoleActions {
   /** GET /console. */
   async overview(visit: Visit, query: URLSearchParams): Promise<Outcome> {
     const { site } = this.needs
+    const { scopes } = visit.session
     const language = languageOf(visit.request)
-    const resources = site.resources(visit.session.scopes)
-    const counted = resources.filter(
-      ({ list, query: fixed, asks, within, counted: isCounted = true }) =>
-        isCounted &&
-        list !== undefined &&
-        fixed === undefined &&
-        asks === undefined &&
-        within === undefined,
-    )
-    const audit = resources.find(({ name }) => name === 'audit')
-    const own = counted.filter(({ name }) => name !== 'audit')
-    const [events, ...answers] = await Promise.all([
-      audit === undefined
+    const audit = site.named('audit', scopes)
+    // A read that says whether the session goes on.
+    const read = audit ?? site.resources(scopes).find(({ list, asks }) => list && asks === undefined)
+    const [answer, attention] = await Promise.all([
+      read === undefined
         ? null
-        : this.call(visit, { method: 'GET', path: listCall(audit, [], { limit: String(RECENT) }) }),
-      ...own.map((resource) =>
-        this.call(visit, {
-          method: 'GET',
-          path: listCall(resource, [], { limit: String(COUNT_MAX) }),
-        }),
-      ),
+        : this.call(visit, { method: 'GET', path: listCall(read, [], { limit: RECENT }) }),
+      this.attention(visit),
     ])
-    const refused = [events, ...answers].find((answer) => answer?.status === 401)
-    if (refused != null && refusedToken(refused, null, '/console').tag === 'over')
+    if (answer?.status === 401 && refusedToken(answer, null, '/console').tag === 'over')
       return { tag: 'over' }
-    const figures = own.flatMap((resource, index) => {
-      const rows = answers[index]?.json
-      if (answers[index]?.status !== 200 || !Array.isArray(rows)) return []
-      const more = answers[index]?.header('link') !== undefined
-      return [
-        {
-          path: `/console/${resource.name}`,
-          title: `console.of.${resource.name}`,
-          count: `${rows.length}${more ? '+' : ''}`,
-        },
-      ]
+    const steps = FIRST_STEPS.flatMap((name) => {
+      const resource = site.named(name, scopes)
+      const action = resource === null ? undefined : site.actions(resource, null, scopes)[0]
+      const path = `/console/${name}`
+      return action === undefined
+        ? []
+        : [{ ...linkTo(action, path, false), of: `console.of.${name}` }]
     })
     const on = query.get('live') === '1'
+    const recent = { resource: audit!, parent: null, ids: [] }
     return this.page(
       visit,
       'console-overview',
       { title: language.say('console.overview'), place: null, refreshes: on },
       {
-        figures,
+        attention,
+        steps,
+        isEmpty: site.resources(scopes).length === 0,
         live: { on, path: on ? '/console' : '/console?live=1' },
         recent:
-          audit === undefined || !Array.isArray(events?.json)
+          audit === null || !Array.isArray(answer?.json)
             ? null
-            : await this.table(visit, { resource: audit, parent: null, ids: [] }, events.json, language),
+            : await this.table(visit, recent, answer.json, language),
       },
     )
+  }
+
+  /** What somebody should look at: how many, in which words, and where. */
+  private async attention(visit: Visit) {
+    const { site, clock } = this.needs
+    const now = clock.now().getTime()
+    const read = async (name: string, more: Readonly<Record<string, string>>) => {
+      const resource = site.named(name, visit.session.scopes)
+      if (resource === null) return []
+      const answer = await this.call(visit, { method: 'GET', path: listCall(resource, [], more) })
+      return this.withHealth(visit, resource, rowsOf(resource, answer.json).filter(isItem))
+    }
+    const since = new Date(now - DAY_MS).toISOString()
+    const [receivers, keys, refused] = await Promise.all([
+      read('webhooks', { limit: String(HEALTH_MAX) }),
+      read('api-keys', { limit: String(KEYS_MAX) }),
+      read('audit', { type: REFUSED, since, limit: String(COUNT_MAX) }),
+    ])
+    const soon = new Date(now + EXPIRING_DAYS * DAY_MS).toISOString()
+    const isExpiring = ({ status, expires_at: at }: Item) => status === 'active' && String(at) < soon
+    const found = [
+      ['webhooks', receivers.filter(({ health }) => health === 'failing').length, '/webhooks'],
+      ['keys', keys.filter(isExpiring).length, '/api-keys'],
+      ['refused', refused.length, `/audit?type=${REFUSED}&since=${since.slice(0, 16)}`],
+    ] as const
+    return found
+      .filter(([, count]) => count > 0)
+      .map(([what, count, path]) => ({
+        text: languageOf(visit.request).say(`console.attention.${what}`, { count }),
+        path: `/console${path}`,
+      }))
+  }
+
+  /** The objects of a list with the health that their last deliveries show. */
+  private withHealth(
+    visit: Visit,
+    { healthy = false, children = [] }: ConsoleResource,
+    rows: readonly Item[],
+  ): Promise<readonly Item[]> {
+    const [deliveries] = children
+    if (!healthy || deliveries === undefined) return Promise.resolve(rows)
+    return Promise.all(
+      rows.slice(0, HEALTH_MAX).map(async (row) => {
+        const path = listCall(deliveries, [String(row['id'])], { limit: String(RECENT_DELIVERIES) })
+        const last = rowsOf(deliveries, (await this.call(visit, { method: 'GET', path })).json)
+        const [first] = last.filter(isItem)
+        const isFailing = ({ status }: Item) => status === 'failed' || status === 'retrying'
+        const health = first === undefined ? 'idle' : isFailing(first) ? 'failing' : 'healthy'
+        return { ...row, health, last_attempt_at: first?.['last_attempt_at'] }
+      }),
+    ).then((known) => [...known, ...rows.slice(HEALTH_MAX)])
   }
 
   /** A list, an object, or the page of an action. */
@@ -113,7 +159,8 @@ export class ConsolePages extends ConsoleActions {
     if (answer?.status === 401) return refusedToken(answer, null, listPath(place))
     const here = listPath(place)
     const on = canRefresh && query.get('live') === '1'
-    const rows = answer === null ? [] : rowsOf(resource, answer.json)
+    const read = answer === null ? [] : rowsOf(resource, answer.json).filter(isItem)
+    const rows = await this.withHealth(visit, resource, read)
     const failed = answer !== null && answer.status !== 200
     const table = await this.table(visit, place, failed ? [] : rows, language)
     const actions = site.actions(resource, null, visit.session.scopes)
@@ -225,13 +272,28 @@ export class ConsolePages extends ConsoleActions {
         actions: site
           .actions(resource, isSingle ? null : item, scopes)
           .map((action, index) => linkTo(action, here, index === 0)),
-        children: children
-          .filter((child) => site.isVisible(child, scopes))
-          .map((child) => ({ path: `${here}/${child.name}`, title: `console.of.${child.name}` })),
+        children: [
+          ...children
+            .filter((child) => site.isVisible(child, scopes))
+            .map((child) => ({ path: `${here}/${child.name}`, title: `console.of.${child.name}` })),
+          ...this.activityOf(visit, place, item),
+        ],
         extra: resource.extra ?? null,
         ...(await this.extra(visit, resource, item)),
       },
     )
+  }
+
+  /** The link to the audit log of an object: what a person or agent did, or what was done to another object. */
+  private activityOf(visit: Visit, { resource, ids }: Place, { sub }: Item) {
+    const isEvent = resource.name === 'audit' || resource.single !== undefined
+    if (isEvent || this.needs.site.named('audit', visit.session.scopes) === null) return []
+    const id = ids.at(-1)!
+    const isActor = typeof sub === 'string' || resource.name === 'agents'
+    const query = new URLSearchParams(
+      isActor ? { actor: typeof sub === 'string' ? sub : id } : { resource_id: id },
+    )
+    return [{ path: `/console/audit?${query.toString()}`, title: 'console.activity' as const }]
   }
 
   /** What the templates of single resources need. */

@@ -63,7 +63,7 @@ type Value =
 type Fact = { readonly name: string; readonly label: Label; readonly value: Value }
 
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
-const STATUS = new Set(['status', 'outcome', 'state', 'environment'])
+const STATUS = new Set(['status', 'outcome', 'state', 'environment', 'health'])
 const ON = new Set(['active', 'enabled', 'ready', 'valid'])
 const ID =
   /(?:^|_)(?:id|ids|sub|kid|hash|fingerprint|did|sequence|serial)$|^(?:previous_|last_)?hash$|^event_number$/
@@ -73,9 +73,9 @@ const EVENT = /^(?:event_)?type$/
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 const TONES: Readonly<Record<string, Tone>> = {
-  ...tones('ok', 'active succeeded success paid verified delivered valid completed accepted ok won'),
+  ...tones('ok', 'healthy active succeeded success paid verified delivered valid completed accepted ok won'),
   ...tones('warn', 'invited pre_provisioned pending retrying deprecated processing past_due open'),
-  ...tones('bad', 'suspended failed failure denied revoked expired removed disabled frozen lost'),
+  ...tones('bad', 'failing suspended failed failure denied revoked expired removed disabled frozen lost'),
 }
 
 function tones(tone: Tone, words: string): Record<string, Tone> {

@@ -154,7 +154,9 @@ function formsIn(html: string): Form[] {
     )) {
       const name = attribute(tag, 'name')
       // HTML drops a line break at the start of a text area.
-      if (name !== null) fields[name] = unescaped(text.replace(/^\n/, ''))
+      if (name === null) continue
+      const typed = unescaped(text.replace(/^\n/, ''))
+      fields[name] = [fields[name], typed].filter(Boolean).join('\n')
     }
     for (const [, tag = '', options = ''] of inside.matchAll(
       /<select\b([^>]*)>(.*?)<\/select>/gs,

@@ -1,4 +1,5 @@
 /** Applications, APIs, agents and webhooks in the console. */
+import { EVENT_TYPES } from '../../../../actors/domain/events.js'
 import { type ConsoleResource, get, type Item } from '../declaration.js'
 
 const APPLICATIONS = '/api/v1/applications'
@@ -207,7 +208,8 @@ export const accessResources: readonly ConsoleResource[] = [
     list: get(WEBHOOKS),
     item: get(WEBHOOK),
     named: ['url'],
-    columns: ['url', 'event_types', 'active', 'created_at'],
+    columns: ['url', 'active', 'health', 'last_attempt_at', 'event_types'],
+    healthy: true,
     actions: [
       {
         name: 'create',
@@ -215,8 +217,16 @@ export const accessResources: readonly ConsoleResource[] = [
         method: 'POST',
         path: WEBHOOKS,
         first: ['url', 'event_types', 'description'],
+        offers: { event_types: EVENT_TYPES },
       },
-      { name: 'change', on: 'item', method: 'PUT', path: WEBHOOK, fills: true },
+      {
+        name: 'change',
+        on: 'item',
+        method: 'PUT',
+        path: WEBHOOK,
+        fills: true,
+        offers: { event_types: EVENT_TYPES },
+      },
       { name: 'test', on: 'item', method: 'POST', path: `${WEBHOOK}/test`, shows: true },
       {
         name: 'rotate',

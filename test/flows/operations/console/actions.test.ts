@@ -275,6 +275,38 @@ test('webhooks: one is created with a secret, tested, and its delivery is replay
   t.is((await act(`${item}/do/delete`)).status, 303)
 })
 
+test('webhooks: events are chosen from the catalogue, and the list shows the health', async (t) => {
+  const refusing = `${receiver.origin}/console-chosen`
+  const path = '/console/webhooks/do/create'
+  const form = await openConsole(browser, path)
+  t.regex(form.html, /type="checkbox" name="event_types" value="vault\.\*"/)
+  t.regex(form.html, /value="tenant_user\.invited"> <span title="tenant_user\.invited">/)
+  const sent = { ...form.forms.find(({ action }) => action === path)!.fields, url: refusing }
+  const created = await browser.post(path, { ...sent, event_types: 'vault.*\ntenant_user.invited' })
+  t.regex(created.html, /data-secret="secret"/, created.html)
+  const { rows } = await api.list('/api/v1/webhooks', token)
+  const { id, event_types: types } = rows.find(({ url }) => url === refusing)!
+  t.deepEqual(types, ['vault.*', 'tenant_user.invited'])
+  const change = await openConsole(browser, `/console/webhooks/${String(id)}/do/change`)
+  t.regex(change.html, /value="tenant_user\.invited" checked>/)
+  const list = await openConsole(browser, '/console/webhooks')
+  t.regex(list.html, /data-status="idle">Nothing sent yet</)
+  await act(`/console/webhooks/${String(id)}/do/delete`)
+})
+
+test('the overview says what needs attention, and names who did what last', async (t) => {
+  const owner = await consoleOwner(api)
+  const quiet = await openConsole(owner.browser, '/console')
+  t.regex(quiet.html, /Nothing needs your attention\./)
+  t.regex(quiet.html, /href="\/console\/applications\/do\/create"/, 'the first step')
+  const form = '/console/api-keys/do/create'
+  const fields = { name: 'Nightly', scopes: 'users:read', expires_in_secs: '3600' }
+  await owner.browser.submit(await openConsole(owner.browser, form), fields, form)
+  const { html } = await openConsole(owner.browser, '/console')
+  t.regex(html, /href="\/console\/api-keys"><span>1 API key expires within 14 days/)
+  t.regex(html, /href="\/console\/people\/[0-9a-f-]{36}"><bdi>/, 'a person by name')
+})
+
 test('vault: a credential is created, granted, and revoked', async (t) => {
   const item = made(
     t,
