@@ -5,6 +5,7 @@ import { passwords } from '../passwords/protocol.js'
 import { mintFixtureUser, prepareFixture, rotateFixtureUserPassword } from './fixtures.js'
 import {
   createTenantUser,
+  exportTenantUsers,
   listTenantUsers,
   reactivateTenantUser,
   readTenantUser,
@@ -37,6 +38,7 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   supervision: { onFailure: 'resume' },
   handlers: {
     listTenantUsers,
+    exportTenantUsers,
     readTenantUser,
     createTenantUser,
     sendTenantUserInvitation,

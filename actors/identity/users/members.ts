@@ -39,6 +39,9 @@ import { findUser, holdUser, isAbove } from './finding.js'
 import { holdsLess, rolesBeyond } from '../../domain/people/role-powers.js'
 
 const SUBJECT_BYTES = 24
+/** Users of one read, and of an export. */
+const EXPORT_PAGE = 1_000
+const EXPORT_MAX = 100_000
 const UNKNOWN_USER = { tag: 'unknown_user' } as const
 const ABOVE = { tag: 'owner_above_caller' } as const
 const LAST_OWNER = { tag: 'last_owner' } as const
@@ -147,6 +150,34 @@ export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, messag
   const key = items.at(-1)?.sortKey
   const users = items.map(({ sortKey: _key, ...user }) => recordOf(user))
   return { tag: 'listed', rows: users, next: next && { ...next, key } }
+}
+
+export const exportTenantUsers: Handling<'exportTenantUsers'> = async (
+  needs,
+  { tenantId, ...filter },
+  context,
+) => {
+  const users: TenantUserRow[] = []
+  let after: TenantUserRow | null = null
+  do {
+    const from: TenantUserRow | null = after
+    const rows: TenantUserRow[] = await needs.database.system(
+      (tx) => listTenantUserRows(tx, tenantId, filter, EXPORT_PAGE, from),
+      context,
+    )
+    users.push(...rows)
+    after = rows.length < EXPORT_PAGE ? null : rows.at(-1)!
+  } while (after !== null && users.length < EXPORT_MAX)
+  return {
+    tag: 'exported',
+    users: users.map(({ email, displayName, status, roles, createdAt }) => ({
+      email,
+      displayName,
+      status,
+      roles,
+      createdAt,
+    })),
+  }
 }
 
 export const readTenantUser: Handling<'readTenantUser'> = async (needs, message, context) => {

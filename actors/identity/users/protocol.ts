@@ -27,6 +27,11 @@ export type UsersProtocol = {
     FixtureRotated | UnknownUser | RolesBeyondCaller | Busy
   >
   listTenantUsers: Ask<ListUsers, Listed<UserRecord, UserCursor>>
+  /** All users that a filter finds, newest first. */
+  exportTenantUsers: Ask<
+    ExportUsers,
+    { readonly tag: 'exported'; readonly users: readonly ExportedUser[] }
+  >
   readTenantUser: Ask<OneUser, UserFound | UnknownUser>
   createTenantUser: Ask<
     CreateUser,
@@ -141,6 +146,8 @@ export type UserRecord = {
 export const USER_SORTS = ['email', 'name', 'created_at', 'last_sign_in_at'] as const
 /** `key`: of the last row seen, where the list is not newest first. */
 export type UserCursor = ListCursor & { readonly key?: string | undefined }
+type ExportUsers = Pick<ListUsers, 'tenantId' | 'status' | 'email' | 'q' | 'role'>
+type ExportedUser = Pick<UserRecord, 'email' | 'displayName' | 'status' | 'roles' | 'createdAt'>
 export type ListUsers = {
   readonly tenantId: TenantId
   /** Null: all users except removed ones. */
@@ -235,5 +242,11 @@ export function fixtureEmail(mailbox: string, tenantSlug: string): Email {
 }
 
 export const users = address<UsersProtocol>('users', {
-  idempotent: ['prepareFixture', 'listTenantUsers', 'readTenantUser', 'listTenantUserSessions'],
+  idempotent: [
+    'prepareFixture',
+    'listTenantUsers',
+    'exportTenantUsers',
+    'readTenantUser',
+    'listTenantUserSessions',
+  ],
 })

@@ -89,6 +89,8 @@ export type ConsoleResource = {
   readonly healthy?: boolean | undefined
   /** The ids have a time (UUIDv7): an object is looked for among those of that time. */
   readonly timed?: boolean | undefined
+  /** What its action `export` gives. */
+  readonly exports?: { readonly type: string; readonly file: string } | undefined
   /** The page may reload itself every ten seconds. */
   readonly live?: boolean | undefined
   /** The capability without which the API answers that the feature is off. */

@@ -319,9 +319,11 @@ export class ConsolePages extends ConsoleActions {
       return {
         form: 'body',
         status: 200,
-        contentType: 'application/x-ndjson',
+        contentType: place.resource.exports?.type ?? null,
         body: answer.text,
-        headers: { 'content-disposition': 'attachment; filename="audit-events.ndjson"' },
+        headers: {
+          'content-disposition': `attachment; filename="${place.resource.exports?.file}"`,
+        },
       }
     const language = languageOf(visit.request)
     const body = isItem(answer.json) ? answer.json : {}

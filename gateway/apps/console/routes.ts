@@ -176,10 +176,11 @@ function placeRoutes(at: Console, path: string, reads: string, sends: string | n
     method: 'GET',
     operationId: reads,
     summary: 'A page of the console',
-    // The export of the audit chain.
+    // The exports of the audit chain and of people.
     responses: [
       ...shared.responses,
       { status: 200, contentType: 'application/x-ndjson', schema: null },
+      { status: 200, contentType: 'text/csv', schema: null },
     ],
     answer: placed((visit, place, { query }) => pages.show(visit, place, searchOf(query))),
   })

@@ -67,6 +67,7 @@ const OTHERS: Readonly<Record<string, string>> = {
   'application/jwt': EXAMPLE_JWT,
   'application/statuslist+jwt': EXAMPLE_JWT,
   'application/x-ndjson': '{"id":"0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e"}\n',
+  'text/csv': 'email,name\r\nann@example.com,Ann\r\n',
   'text/css': ':root { color-scheme: light dark }\n',
   'text/javascript': 'export {}\n',
   'text/markdown': '# svc\n',

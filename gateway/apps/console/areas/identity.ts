@@ -25,6 +25,7 @@ export const identityResources: readonly ConsoleResource[] = [
     named: ['display_name', 'email'],
     columns: ['display_name', 'email', 'status', 'roles', 'last_login_at'],
     filters: ['q', 'status', 'role', 'sort'],
+    exports: { type: 'text/csv', file: 'people.csv' },
     choices: { role: ['owner', 'admin', 'editor', 'member'] },
     actions: [
       {
@@ -34,6 +35,7 @@ export const identityResources: readonly ConsoleResource[] = [
         path: USERS,
         first: ['email', 'display_name'],
       },
+      { name: 'export', on: 'list', method: 'GET', path: `${USERS}/export` },
       { name: 'fixture', on: 'list', method: 'POST', path: '/api/v1/sandbox/fixture-users' },
       {
         name: 'change',

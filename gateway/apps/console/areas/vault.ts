@@ -171,6 +171,7 @@ export const vaultResources: readonly ConsoleResource[] = [
     columns: ['type', 'subject', 'resource', 'outcome', 'occurred_at'],
     filters: ['type', 'actor', 'resource_type', 'resource_id', 'request_id', 'since', 'until'],
     timed: true,
+    exports: { type: 'application/x-ndjson', file: 'audit-events.ndjson' },
     actions: [
       {
         name: 'verify',

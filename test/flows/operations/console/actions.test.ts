@@ -239,6 +239,20 @@ test('the people of a tenant are found, filtered and sorted by choices', async (
   t.regex(html, /<p class="num">\d+ entr(?:y|ies)</)
 })
 
+test('people are exported as CSV, without formulas', async (t) => {
+  const fields = { email: 'formula@example.com', display_name: '=1+1, "x"' }
+  made(t, await act('/console/people/do/invite', fields))
+  t.regex((await openConsole(browser, '/console/people')).html, /href="\/console\/people\/do\/export"/)
+  const { headers, html } = await browser.get('/console/people/do/export')
+  t.is(headers['content-type'], 'text/csv')
+  t.regex(String(headers['content-disposition']), /people\.csv/)
+  const [head, ...lines] = html.trim().split('\r\n')
+  t.is(head, 'email,name,status,roles,created_at')
+  t.true(lines.some((line) => line.startsWith(`formula@example.com,"'=1+1, ""x""",invited,,2`)), html)
+  const found = await api.get('/api/v1/tenant-users/export?q=formula@', token)
+  t.is(String(found.body['text']).trim().split('\r\n').length, 2)
+})
+
 test('a change sends only what was changed', async (t) => {
   const id = tenant.objects['/api/v1/tenant-users/{user_id}']!
   const path = `/console/people/${id}/do/change`
