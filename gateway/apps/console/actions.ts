@@ -27,7 +27,15 @@ import {
   type Visit,
   VisitedPages,
 } from './visit.js'
-import { eventWords, factsOf, labelOf, nameOf, problemOf, shownOnce, type ShownProblem } from './values.js'
+import {
+  eventWords,
+  factsOf,
+  labelOf,
+  nameOf,
+  problemOf,
+  shownOnce,
+  type ShownProblem,
+} from './values.js'
 
 const LOGO = get('/api/v1/tenant/branding/assets/{kind}')
 /** The resource whose objects a member names. */
@@ -112,8 +120,7 @@ export class ConsoleActions extends VisitedPages {
           body: example,
           file: action.upload?.[0],
         },
-        status:
-          again === undefined || again.preview !== undefined ? 200 : (again.problem?.status ?? 400),
+        status: again?.problem?.status ?? (again?.malformed === undefined ? 200 : 400),
       },
       {
         problem: again?.problem ?? null,
@@ -149,10 +156,7 @@ export class ConsoleActions extends VisitedPages {
       const answer = await this.call(visit, { method: 'GET', path })
       const rows = rowsOf(resource, answer.json).filter(isItem)
       const { id = 'id' } = resource
-      return [
-        member,
-        rows.map((row) => ({ id: String(row[id]), name: nameOf(row, resource) })),
-      ]
+      return [member, rows.map((row) => ({ id: String(row[id]), name: nameOf(row, resource) }))]
     })
     return new Map(await Promise.all(found))
   }

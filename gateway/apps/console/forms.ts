@@ -188,8 +188,7 @@ export function inputsOf(field: Field, value: unknown): Typed {
 /** The text of a value in its field. */
 export function shownIn({ kind }: Pick<Field, 'kind'>, value: unknown): string {
   if (value === undefined || value === null) return ''
-  if (kind === 'lines' || kind === 'choices')
-    return Array.isArray(value) ? value.join('\n') : ''
+  if (kind === 'lines' || kind === 'choices') return Array.isArray(value) ? value.join('\n') : ''
   if (kind === 'time') return String(value).replace(/(?::00)?(?:\.000)?Z$/, '')
   return typeof value === 'object' ? '' : String(value)
 }
@@ -262,9 +261,7 @@ function put(values: Record<string, unknown>, path: readonly string[], value: un
 }
 
 const memberAt = (item: Item, path: string): unknown =>
-  path
-    .split('.')
-    .reduce<unknown>((at, name) => (isItem(at) ? at[name] : undefined), item)
+  path.split('.').reduce<unknown>((at, name) => (isItem(at) ? at[name] : undefined), item)
 
 function sameInputs(field: Field, typed: Typed, before: unknown): boolean {
   const shown = inputsOf(field, before)

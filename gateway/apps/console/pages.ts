@@ -10,7 +10,16 @@ import {
 } from './declaration.js'
 import { itemPath, listPath, type Place } from './site.js'
 import { asTime, type Field, queryField } from './forms.js'
-import { factsOf, labelOf, labelSaid, labelText, nameOf, problemOf, valueOf, wordOf } from './values.js'
+import {
+  factsOf,
+  labelOf,
+  labelSaid,
+  labelText,
+  nameOf,
+  problemOf,
+  valueOf,
+  wordOf,
+} from './values.js'
 import {
   type Content,
   CURSORS,
@@ -43,7 +52,8 @@ export class ConsolePages extends ConsoleActions {
     const language = languageOf(visit.request)
     const audit = site.named('audit', scopes)
     // A read that says whether the session goes on.
-    const read = audit ?? site.resources(scopes).find(({ list, asks }) => list && asks === undefined)
+    const read =
+      audit ?? site.resources(scopes).find(({ list, asks }) => list && asks === undefined)
     const [answer, attention] = await Promise.all([
       read === undefined
         ? null
@@ -96,7 +106,8 @@ export class ConsolePages extends ConsoleActions {
       read('audit', { type: REFUSED, since, limit: String(COUNT_MAX) }),
     ])
     const soon = new Date(now + EXPIRING_DAYS * DAY_MS).toISOString()
-    const isExpiring = ({ status, expires_at: at }: Item) => status === 'active' && String(at) < soon
+    const isExpiring = ({ status, expires_at: at }: Item) =>
+      status === 'active' && String(at) < soon
     const found = [
       ['webhooks', receivers.filter(({ health }) => health === 'failing').length, '/webhooks'],
       ['keys', keys.filter(isExpiring).length, '/api-keys'],

@@ -73,9 +73,15 @@ const EVENT = /^(?:event_)?type$/
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 
 const TONES: Readonly<Record<string, Tone>> = {
-  ...tones('ok', 'healthy active succeeded success paid verified delivered valid completed accepted ok won'),
+  ...tones(
+    'ok',
+    'healthy active succeeded success paid verified delivered valid completed accepted ok won',
+  ),
   ...tones('warn', 'invited pre_provisioned pending retrying deprecated processing past_due open'),
-  ...tones('bad', 'failing suspended failed failure denied revoked expired removed disabled frozen lost'),
+  ...tones(
+    'bad',
+    'failing suspended failed failure denied revoked expired removed disabled frozen lost',
+  ),
 }
 
 function tones(tone: Tone, words: string): Record<string, Tone> {
@@ -155,8 +161,7 @@ function textValue(name: string, text: string, { names }: Reading): Value {
 function listValue(name: string, value: readonly unknown[], reading: Reading): Value {
   if (value.length === 0) return { kind: 'none' }
   if (value.every((one) => typeof one === 'string')) {
-    if (!ID.test(name))
-      return { kind: 'list', texts: value, isScopes: name.endsWith('scopes') }
+    if (!ID.test(name)) return { kind: 'list', texts: value, isScopes: name.endsWith('scopes') }
     return { kind: 'many', values: value.map((one) => textValue(name, one, reading)) }
   }
   return { kind: 'many', values: value.map((one) => valueOf({ [name]: one }, name, reading)) }

@@ -6,7 +6,15 @@ import { type Frame, renderPage } from '../../pages/platform/render.js'
 import { pagePolicy } from '../../response/replies.js'
 import type { AnyRouteRequest, Rendered } from '../../route.js'
 import type { ApiAnswer, ApiCall, ConsoleApi } from './api.js'
-import { around, type ConsoleResource, filled, get, isItem, type Item, type Operation } from './declaration.js'
+import {
+  around,
+  type ConsoleResource,
+  filled,
+  get,
+  isItem,
+  type Item,
+  type Operation,
+} from './declaration.js'
 import type { SignedIn, StepUp } from './session.js'
 import { itemPath, listPath, type Place, type Site } from './site.js'
 import { CONSOLE_STYLE_PATH } from './style.js'
