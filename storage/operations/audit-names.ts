@@ -6,7 +6,7 @@ type AuditNameRow = {
   /** As in the event: an id, or the `sub` of a person. */
   readonly id: string
   readonly type: string
-  /** The id of the object: that of the user for the `sub` of a person. */
+  /** The id of the object. For the `sub` of a person: the id of the user. */
   readonly objectId: string
   readonly name: string
 }

@@ -87,7 +87,7 @@ export type ConsoleResource = {
   readonly counted?: boolean | undefined
   /** The list has the health of each object: whether its last deliveries succeeded. */
   readonly healthy?: boolean | undefined
-  /** The ids have a time (UUIDv7): an object is looked for among those of that time. */
+  /** The ids have a time (UUIDv7): an object is looked for among objects from around that time. */
   readonly timed?: boolean | undefined
   /** What its action `export` gives. */
   readonly exports?: { readonly type: string; readonly file: string } | undefined
@@ -101,7 +101,7 @@ export type ConsoleResource = {
 
 const WINDOW_MS = 60_000
 
-/** The time around that of an id (RFC 9562 section 5.7). */
+/** The time around the time in an id (RFC 9562 section 5.7). */
 export function around(id: string): Readonly<Record<string, string>> {
   const ms = Number.parseInt(id.replaceAll('-', '').slice(0, 12), 16)
   if (!(ms > WINDOW_MS && ms < 8e15)) return {}

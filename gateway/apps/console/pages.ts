@@ -89,7 +89,7 @@ export class ConsolePages extends ConsoleActions {
     )
   }
 
-  /** What somebody should look at: how many, in which words, and where. */
+  /** What an administrator should look at: how many, in which words, and where. */
   private async attention(visit: Visit) {
     const { site, clock } = this.needs
     const now = clock.now().getTime()

@@ -297,7 +297,7 @@ export const userRoutes: readonly Route[] = [
     summary: 'Export the users of the tenant as CSV, newest first',
     description:
       'Columns email, name, status, roles, created_at (RFC 4180, UTF-8). A cell that a spreadsheet would run as a ' +
-      'formula begins with an apostrophe. Filters are those of the list. At most 100,000 users.',
+      'formula begins with an apostrophe. Takes the filters of the list. At most 100,000 users.',
     tags,
     exposure: 'internal',
     security: managers,

@@ -225,7 +225,7 @@ test('a map and a list are rows, and another row can be added', async (t) => {
 test('an empty list says what it is for, with the first step and the guide', async (t) => {
   const owner = await consoleOwner(api)
   const { html } = await openConsole(owner.browser, '/console/webhooks')
-  t.regex(html, /class="empty">.*Addresses of yours that are told what happens here/s)
+  t.regex(html, /class="empty">.*Addresses of yours that hear what happens here/s)
   t.regex(html, /class="empty">.*href="\/console\/webhooks\/do\/create">Create/s)
   t.regex(html, /class="empty">.*href="\/docs\/guides\/webhooks\/webhooks"/s)
 })
