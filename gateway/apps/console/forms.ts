@@ -30,7 +30,7 @@ export type Field = {
   readonly most: number | undefined
   /** From the OpenAPI document, in English. */
   readonly description: string | undefined
-  /** The fields of a row. Those of a map begin with `key`; a map of texts has `key` and `value`. */
+  /** The fields of a row. The row of a map begins with `key`; a map of texts has `key` and `value`. */
   readonly columns: readonly Field[]
   readonly isMap: boolean
 }
