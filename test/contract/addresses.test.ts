@@ -9,7 +9,7 @@ import { createServer, type AddressInfo } from 'node:net'
 import { join } from 'node:path'
 import test from 'ava'
 import { anchors } from '../../actors/agents/agents/anchors.js'
-import { createLogoutSender } from '../../actors/oauth/logout/sender.js'
+import { createPoster } from '../../actors/platform/outbound-http/poster.js'
 import { createSender } from '../../actors/webhooks/delivery/sender.js'
 import { localSigner, UNSEALED } from '../../runtime/cli/webhooks/local-signer.js'
 import {
@@ -133,14 +133,15 @@ const FEATURES: readonly Feature[] = [
     },
   },
   {
-    name: 'logout tokens',
+    name: 'logout tokens and security events',
     takesUrls: true,
     async ask(url, resolve) {
-      const sender = createLogoutSender({ settings: production, resolve })
+      const poster = createPoster({ settings: production, resolve })
+      const post = { headers: {}, body: 'token' }
       try {
-        return (await sender.send('', url, 'token', new AbortController().signal)).error
+        return (await poster.post('', url, post, new AbortController().signal)).error
       } finally {
-        await sender.close()
+        await poster.close()
       }
     },
   },

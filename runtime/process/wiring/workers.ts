@@ -2,7 +2,7 @@
 import { pooled, processors } from './pools.js'
 import { hasSinks } from '../../../actors/webhooks/event-sinks/settings.js'
 import { eventSinksWorker, sinksOf } from '../../../actors/webhooks/event-sinks/worker.js'
-import { createLogoutSender } from '../../../actors/oauth/logout/sender.js'
+import { createPoster } from '../../../actors/platform/outbound-http/poster.js'
 import { logoutWorker } from '../../../actors/oauth/logout/worker.js'
 import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { mailWorker } from '../../../actors/operations/mail/worker.js'
@@ -51,7 +51,7 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       random,
       registry,
       keys: context.ref(signingKeys),
-      sender: createLogoutSender({ settings: egressSettingsOf(settings), groups: shared.groups }),
+      poster: createPoster({ settings: egressSettingsOf(settings), groups: shared.groups }),
       issuer: shared.issuer,
       settings: settings.logout,
       shares: resources.metrics.shares,
