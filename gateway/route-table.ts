@@ -40,6 +40,7 @@ import { registrationRoutes } from './routes/oauth/client-registration.js'
 import { agentDocumentRoutes } from './routes/agents/agent-documents.js'
 import { observedClientRoutes } from './routes/oauth/observed-clients.js'
 import { agentManagementRoutes } from './routes/agents/agent-management.js'
+import { signalRoutes } from './routes/webhooks/signals.js'
 import { signingKeyRoutes } from './routes/oauth/signing-keys.js'
 import { webhookRoutes } from './routes/webhooks/webhooks.js'
 import { scimRoutes } from './routes/identity/scim.js'
@@ -107,6 +108,7 @@ export const routes: readonly Route[] = [
   ...inviteRoutes,
   ...accountRoutes,
   ...webhookRoutes,
+  ...signalRoutes,
   ...userRoutes,
   ...scimTokenRoutes,
   ...scimRoutes,

@@ -2866,6 +2866,69 @@ alter table sign_in_flows enable row level security;
 alter table sign_in_flows force row level security;
 create policy tenant on sign_in_flows using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table signal_events (
+  tenant_id uuid not null,
+  stream_id uuid not null,
+  id uuid not null,
+  place bigint generated always as identity not null,
+  txn text,
+  type text not null,
+  subject jsonb not null,
+  event jsonb not null,
+  issued_at timestamp with time zone not null,
+  constraint signal_events_pkey PRIMARY KEY (tenant_id, stream_id, id),
+  constraint signal_events_tenant_id_stream_id_fkey FOREIGN KEY (tenant_id, stream_id) REFERENCES signal_streams(tenant_id, id) ON DELETE CASCADE
+);
+CREATE INDEX signal_events_in_order ON public.signal_events USING btree (tenant_id, stream_id, place);
+alter table signal_events enable row level security;
+alter table signal_events force row level security;
+create policy tenant on signal_events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table signal_removed_subjects (
+  tenant_id uuid not null,
+  stream_id uuid not null,
+  principal text not null,
+  session text not null,
+  created_at timestamp with time zone not null,
+  constraint signal_removed_subjects_pkey PRIMARY KEY (tenant_id, stream_id, principal, session),
+  constraint signal_removed_subjects_tenant_id_stream_id_fkey FOREIGN KEY (tenant_id, stream_id) REFERENCES signal_streams(tenant_id, id) ON DELETE CASCADE
+);
+alter table signal_removed_subjects enable row level security;
+alter table signal_removed_subjects force row level security;
+create policy tenant on signal_removed_subjects using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table signal_streams (
+  tenant_id uuid not null,
+  id uuid not null,
+  receiver text not null,
+  application_id uuid,
+  endpoint_url text,
+  authorization_sealed bytea,
+  events_requested text[],
+  description text,
+  status text default 'enabled'::text not null,
+  reason text,
+  status_since timestamp with time zone not null,
+  read_to bigint not null,
+  verified_at timestamp with time zone,
+  due_at timestamp with time zone,
+  attempts integer default 0 not null,
+  lease uuid,
+  leased_until timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint signal_streams_pkey PRIMARY KEY (tenant_id, id),
+  constraint signal_streams_status_check CHECK ((status = ANY (ARRAY['enabled'::text, 'paused'::text, 'disabled'::text]))),
+  constraint signal_streams_tenant_id_application_id_fkey FOREIGN KEY (tenant_id, application_id) REFERENCES applications(tenant_id, id) ON DELETE CASCADE,
+  constraint signal_streams_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX signal_streams_due ON public.signal_streams USING btree (due_at) WHERE (due_at IS NOT NULL);
+CREATE INDEX signal_streams_of_application ON public.signal_streams USING btree (tenant_id, application_id);
+CREATE INDEX signal_streams_of_receiver ON public.signal_streams USING btree (tenant_id, receiver, created_at);
+alter table signal_streams enable row level security;
+alter table signal_streams force row level security;
+create policy tenant on signal_streams using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table signing_keys (
   tenant_id uuid not null,
   kid text not null,

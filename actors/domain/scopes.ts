@@ -34,6 +34,9 @@ export const TENANT_SCOPES = [
   'credentials:issue',
   'federation:read',
   'federation:manage',
+  'ssf.read',
+  'ssf.manage',
+  'ssf.manage.poll',
 ] as const
 
 /**
@@ -154,6 +157,9 @@ const HUMAN_ADMIN_SCOPES: readonly Scope[] = [
   'credentials:issue',
   'federation:read',
   'federation:manage',
+  'ssf.read',
+  'ssf.manage',
+  'ssf.manage.poll',
 ]
 
 /** Scopes of users by role. A delegation grants the intersection with them. */

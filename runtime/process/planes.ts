@@ -62,6 +62,8 @@ import { sequencerWorker } from '../../actors/operations/sequencer/worker.js'
 import { usersActor } from '../../actors/identity/users/actor.js'
 import { webhookSignerActor } from '../../actors/webhooks/signer/actor.js'
 import { webhooksActor } from '../../actors/webhooks/subscriptions/actor.js'
+import { signalsActor } from '../../actors/webhooks/signals/actor.js'
+import { signalsWorker } from '../../actors/webhooks/signals/worker.js'
 import { vaultActor } from '../../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../../actors/commerce/payments/reconciliation/worker.js'
 import { walletsActor } from '../../actors/commerce/wallets/actor.js'
@@ -137,10 +139,12 @@ export const placements = [
   // The thread of the deliveries has its own.
   placement(webhookSignerActor, inline,                                                     C, J),
   placement(webhooksActor,     inline,                                                      C   ),
+  placement(signalsActor,      inline,                                                   A      ),
   placement(sequencerWorker,   inline,                                                         J),
   placement(deliveryWorker,    thread('webhooks'),                                             J),
   placement(eventSinksWorker,  inline,                                                         J),
   placement(logoutWorker,      inline,                                                         J),
+  placement(signalsWorker,     inline,                                                         J),
   placement(mailWorker,        inline,                                                         J),
   placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
@@ -177,6 +181,7 @@ const WORKERS: ReadonlySet<string> = new Set([
   renewalsWorker.address.name,
   retentionWorker.address.name,
   sequencerWorker.address.name,
+  signalsWorker.address.name,
 ])
 
 /** Inline actors that a process has once: other gateway threads ask the one of the main thread. */

@@ -340,10 +340,10 @@ test('did:web anchors: a host or port of the table is refused before its name is
 const MADE_IN: Readonly<Record<string, string>> = {
   'actors/vault/egress/actor.ts': 'egress',
   'actors/platform/outbound-http/outbound.ts': 'the settings of all of them',
+  'actors/platform/outbound-http/poster.ts': 'logout tokens and security events',
   'actors/platform/outbound-http/documents.ts': 'documents (key sets, sector files, metadata)',
   'actors/platform/outbound-http/bounded-fetch.ts': 'sign-in with other providers',
   'actors/webhooks/delivery/sender.ts': 'webhooks',
-  'actors/oauth/logout/sender.ts': 'logout tokens',
   'actors/vault/vault/token-endpoint.ts': 'token endpoints of managed OAuth',
   'actors/identity/sign-in/limits/captcha.ts': 'captcha',
   'actors/identity/passwords/breaches.ts': 'breached passwords',

@@ -64,6 +64,7 @@ const cases = operations.filter(({ path }) => path.includes('{'))
 /** Paths whose parameter is not an object of a tenant, with the reason. */
 const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/.well-known/openid-configuration/{issuer_path}': 'public metadata',
+  '/.well-known/ssf-configuration/{issuer_path}': 'public metadata',
   '/{issuer_path}/.well-known/openid-configuration': 'public metadata',
   '/.well-known/oauth-authorization-server/{issuer_path}': 'public metadata',
   '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}': 'public metadata',

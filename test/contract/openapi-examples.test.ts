@@ -203,6 +203,7 @@ const MEMBERS: Readonly<Record<string, string>> = {
   price_id: objectAt('/api/v1/commerce/prices/{id}'),
   grantee_id: objectAt('/api/v1/agents/{agent_id}'),
   recipient_id: objectAt('/api/v1/agents/{agent_id}'),
+  stream_id: objectAt('/ssf/poll/{stream_id}'),
   tenant_id: workspace.tenantId,
   user_id: objectAt('/api/v1/tenant-users/{user_id}'),
   agent_id: objectAt('/api/v1/agents/{agent_id}'),
@@ -275,6 +276,16 @@ function sendParameters({ method, path, operation }: Case, required: readonly Pa
   )
 }
 
+/** The query that an operation needs, with ids of existing objects. */
+function queryOf({ parameters = [] }: Operation): string {
+  const needed = parameters.filter(
+    ({ name, in: place, required }) => place === 'query' && required === true && name in MEMBERS,
+  )
+  return needed.length === 0
+    ? ''
+    : `?${needed.map(({ name }) => `${name}=${MEMBERS[name]}`).join('&')}`
+}
+
 /** The credentials of the workspace's application. */
 const BASIC = `Basic ${Buffer.from(
   [workspace.body['client_id'], workspace.body['client_secret']].join(':'),
@@ -303,7 +314,7 @@ async function send({ method, path, operation }: Case, example?: RecordedExample
     Object.assign(json as Json, {
       price_id: prices.find((one) => one['recurring'] !== null)?.['id'],
     })
-  return api.call(method.toUpperCase(), filled(path), { token, headers, json })
+  return api.call(method.toUpperCase(), filled(path) + queryOf(operation), { token, headers, json })
 }
 
 /** Operations of browsers have pages and redirects. */

@@ -3,7 +3,7 @@ import { createHash } from 'node:crypto'
 import { type ActorRef, defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
+import { type KeySet, signingKeys, type SigningKeysProtocol } from '../signing-keys/protocol.js'
 import { supportedConfigurations } from '../../domain/credentials/configurations.js'
 import { isSlug } from '../../domain/tenants/slugs.js'
 import type { Tenant } from '../../domain/tenants/tenancy.js'
@@ -17,6 +17,7 @@ import {
   jwtVcIssuer,
   openidConfiguration,
   protectedResource,
+  ssfConfiguration,
 } from './documents.js'
 import {
   type DiscoveryProtocol,
@@ -54,25 +55,21 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
   create: ({ keys, tenants, facts, ...needs }) => {
     const detailTypesAt = detailTypes({ ...needs, tenants, credentials: facts.credentials })
     const configurations = facts.credentials ? supportedConfigurations(facts.baseUrl) : null
-    const documents: Record<Exclude<DocumentName, 'jwks'>, PublishedDocument> = {
+    const documents: Record<Exclude<DocumentName, 'jwks' | 'ssf-jwks'>, PublishedDocument> = {
       'openid-configuration': publish(openidConfiguration(facts)),
       'oauth-authorization-server': publish(authorizationServer(facts)),
       'oauth-protected-resource': publish(protectedResource(facts)),
       'openid-credential-issuer': publish(credentialIssuer(facts, null, null)),
       'jwt-vc-issuer': publish(jwtVcIssuer(facts, null)),
+      'ssf-configuration': publish(ssfConfiguration(facts)),
     }
 
     const issuingRoot = publish(credentialIssuer(facts, null, configurations))
 
-    /** The keys of a tenant, or of the service (null). */
     async function keySet(
-      tenantId: string | null,
-      context: MessageContext,
+      asked: Promise<KeySet | KeysUnavailable>,
     ): Promise<PublishedDocument | KeysUnavailable> {
-      const found =
-        tenantId === null
-          ? await keys.keySet(null, context)
-          : await keys.tenantKeySet({ tenantId }, context)
+      const found = await asked
       if (found.tag === 'keys_unavailable') return { tag: 'keys_unavailable' }
       const { bytes, etag, maxAgeSecs } = found
       return { tag: 'published', body: bytes, etag, maxAgeSecs }
@@ -121,7 +118,8 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
     }
 
     async function serviceDocument({ name, host }: NamedDocument, context: MessageContext) {
-      if (name === 'jwks') return keySet(null, context)
+      if (name === 'jwks') return keySet(keys.keySet(null, context))
+      if (name === 'ssf-jwks') return keySet(keys.securityEventKeySet(null, context))
       if (name === 'openid-credential-issuer') return rootIssuer(await rootTenant(context))
       if (name === 'jwt-vc-issuer') {
         const tenant = await rootTenant(context)
@@ -161,7 +159,7 @@ export const discoveryActor = defineActor<DiscoveryProtocol, DiscoveryNeeds>({
         if (tenant === undefined) return { tag: 'not_enabled' }
         switch (name) {
           case 'jwks':
-            return keySet(tenant.id, context)
+            return keySet(keys.tenantKeySet({ tenantId: tenant.id }, context))
           case 'openid-credential-issuer':
             return publish(credentialIssuer(facts, tenant, configurations))
           case 'jwt-vc-issuer':

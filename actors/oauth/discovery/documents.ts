@@ -14,6 +14,7 @@ import {
 } from '../../domain/credentials/catalogue.js'
 import { BATCH_SIZE } from '../../domain/credentials/configurations.js'
 import type { Locale } from '../../domain/i18n/locales.js'
+import { CRITICAL_SUBJECT_MEMBERS, DELIVERY_METHODS } from '../../domain/webhooks/signals.js'
 import { PERSON_CLAIMS } from '../../domain/person-claims.js'
 import { SELF_REGISTERED_SCOPES } from '../../domain/scopes.js'
 import { SIGNING_ALGORITHMS } from '../signing-keys/protocol.js'
@@ -155,6 +156,24 @@ export function protectedResource(facts: IssuerFacts): Metadata {
     ...(documentation === null ? {} : { resource_documentation: documentation }),
     ...(dpopEnabled ? { dpop_signing_alg_values_supported: PROOF_ALGORITHMS } : {}),
     dpop_bound_access_tokens_required: false,
+  }
+}
+
+/** Transmitter configuration (SSF 1.0 section 7.1). */
+export function ssfConfiguration({ issuer, baseUrl }: IssuerFacts): Metadata {
+  return {
+    spec_version: '1_0',
+    issuer,
+    jwks_uri: `${baseUrl}/ssf/jwks.json`,
+    delivery_methods_supported: DELIVERY_METHODS,
+    configuration_endpoint: `${baseUrl}/ssf/streams`,
+    status_endpoint: `${baseUrl}/ssf/status`,
+    add_subject_endpoint: `${baseUrl}/ssf/subjects:add`,
+    remove_subject_endpoint: `${baseUrl}/ssf/subjects:remove`,
+    verification_endpoint: `${baseUrl}/ssf/verify`,
+    critical_subject_members: CRITICAL_SUBJECT_MEMBERS,
+    authorization_schemes: [{ spec_urn: 'urn:ietf:rfc:6749' }],
+    default_subjects: 'ALL',
   }
 }
 

@@ -29,12 +29,14 @@ export type DocumentName =
   | 'openid-credential-issuer'
   | 'jwt-vc-issuer'
   | 'jwks'
+  | 'ssf-configuration'
+  | 'ssf-jwks'
 
 /** `host` is the Host header, which may name a tenant. */
 export type NamedDocument = { readonly name: DocumentName; readonly host: string }
 
 export type DocumentAtPath = NamedDocument & {
-  readonly name: 'openid-configuration' | 'oauth-authorization-server'
+  readonly name: 'openid-configuration' | 'oauth-authorization-server' | 'ssf-configuration'
   /** The path of the issuer, without its first slash. */
   readonly issuerPath: string
 }

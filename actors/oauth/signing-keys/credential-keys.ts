@@ -1,18 +1,33 @@
 /**
- * The keys of tenants that issue credentials. A tenant gets its keys with their first use, and each use rotates those that
- * are due: a tenant without use needs no new keys.
+ * The keys of tenants that issue credentials, and of security events. They are made with their first use, and each use rotates
+ * those that are due: without use no new keys are needed.
  */
 import type { Handlers, MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
 import { lastOfServiceKey } from '../../../storage/oauth/credential-issuance.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
 import { type KeeperNeeds, KeyKeeper } from './keeper.js'
-import type { SigningKeysProtocol } from './protocol.js'
+import type {
+  KeysUnavailable,
+  Signed,
+  SignClaims,
+  SigningAlgorithm,
+  SigningKeysProtocol,
+} from './protocol.js'
 import { keySetOf, type Ring } from './ring.js'
-import { CREDENTIAL_USE, isPublished, type KeyRow, planMaintenance } from './rules.js'
+import {
+  CREDENTIAL_USE,
+  isPublished,
+  type KeyRow,
+  planMaintenance,
+  SECURITY_EVENT_USE,
+  type Use,
+} from './rules.js'
 
 /** Tenants whose keys are in memory. Others are read again. */
 const TENANTS_MAX = 1_000
+/** Owns the keys of security events, as the nil UUID owns the keys of the service. */
+const SECURITY_EVENTS = '00000000-0000-0000-0000-000000000001'
 const UNAVAILABLE = { tag: 'keys_unavailable' } as const
 
 type CredentialKeysNeeds = KeeperNeeds & {
@@ -35,11 +50,15 @@ export function credentialKeys(needs: CredentialKeysNeeds, log: Logger, service:
     return keeper
   }
 
-  async function ringOf(tenantId: string, context: MessageContext): Promise<Ring | undefined> {
-    const keeper = keeperOf(tenantId)
+  async function ringOf(
+    owner: string,
+    context: MessageContext,
+    use: Use = CREDENTIAL_USE,
+  ): Promise<Ring | undefined> {
+    const keeper = keeperOf(owner)
     const ring = keeper.fresh ?? (await keeper.forSigning())
     const plan = (rows: readonly KeyRow[]) =>
-      planMaintenance(rows, clock.now(), settings.key_rotation_days, CREDENTIAL_USE)
+      planMaintenance(rows, clock.now(), settings.key_rotation_days, use)
     if (ring === undefined || plan(ring.rows).steps.length === 0) return ring
     await keeper.change(plan, null, context)
     return keeper.fresh ?? ring
@@ -60,12 +79,29 @@ export function credentialKeys(needs: CredentialKeysNeeds, log: Logger, service:
     )
   }
 
-  const handlers: Pick<Handlers<SigningKeysProtocol>, 'signForTenant' | 'tenantKeySet'> = {
-    async signForTenant({ tenantId, typ, claims }, context) {
-      const signer = (await ringOf(tenantId, context))?.signers.get('ES256')
-      if (signer === undefined) return UNAVAILABLE
-      const { kid } = signer.key
-      return { tag: 'signed', token: signer.sign(typ, claims), kid, algorithm: 'ES256' }
+  function signed(
+    ring: Ring | undefined,
+    algorithm: SigningAlgorithm,
+    { typ, claims }: Omit<SignClaims, 'algorithm'>,
+  ): Signed | KeysUnavailable {
+    const signer = ring?.signers.get(algorithm)
+    if (signer === undefined) return UNAVAILABLE
+    return { tag: 'signed', token: signer.sign(typ, claims), kid: signer.key.kid, algorithm }
+  }
+
+  const handlers: Pick<
+    Handlers<SigningKeysProtocol>,
+    'signForTenant' | 'tenantKeySet' | 'signSecurityEvent' | 'securityEventKeySet'
+  > = {
+    async signForTenant({ tenantId, ...token }, context) {
+      return signed(await ringOf(tenantId, context), 'ES256', token)
+    },
+    async signSecurityEvent(token, context) {
+      return signed(await ringOf(SECURITY_EVENTS, context, SECURITY_EVENT_USE), 'RS256', token)
+    },
+    async securityEventKeySet(_, context) {
+      const ring = await ringOf(SECURITY_EVENTS, context, SECURITY_EVENT_USE)
+      return ring?.keySet ?? UNAVAILABLE
     },
     async tenantKeySet({ tenantId }, context) {
       const ring = await ringOf(tenantId, context)

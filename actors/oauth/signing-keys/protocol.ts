@@ -11,6 +11,10 @@ export type SigningKeysProtocol = {
   signForTenant: Ask<OfTenant & Omit<SignClaims, 'algorithm'>, Signed | KeysUnavailable>
   /** The JWK Set with every key that verifies credentials of a tenant. */
   tenantKeySet: Ask<OfTenant, KeySet | KeysUnavailable>
+  /** Signs claims of a security event as a compact JWT with the current RS256 key of these events. */
+  signSecurityEvent: Ask<Omit<SignClaims, 'algorithm'>, Signed | KeysUnavailable>
+  /** The JWK Set with every key that verifies security events. */
+  securityEventKeySet: Ask<null, KeySet | KeysUnavailable>
   /** The public key of a `kid`. Kept longer than it is published, because of id_token_hint. */
   verificationKey: Ask<
     { readonly kid: string },
@@ -121,5 +125,14 @@ export type KeysState = {
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
 export const signingKeys = address<SigningKeysProtocol>('signing-keys', {
-  idempotent: ['sign', 'keySet', 'signForTenant', 'tenantKeySet', 'verificationKey', 'state'],
+  idempotent: [
+    'sign',
+    'keySet',
+    'signForTenant',
+    'tenantKeySet',
+    'signSecurityEvent',
+    'securityEventKeySet',
+    'verificationKey',
+    'state',
+  ],
 })

@@ -30,7 +30,7 @@ const HINT_SECS = 90 * DAY_SECS
 export const REMEMBERED_SECS = CREDENTIAL_SECS_MAX
 
 /** What a set of keys signs. */
-type Use = {
+export type Use = {
   readonly algorithms: readonly SigningAlgorithm[]
   /** How long a key verifies after it has stopped to sign. */
   readonly verifiableAfterSecs: number
@@ -47,6 +47,12 @@ const isDefault = (algorithm: SigningAlgorithm) =>
 export const CREDENTIAL_USE: Use = {
   algorithms: ['ES256'],
   verifiableAfterSecs: CREDENTIAL_SECS_MAX + STALE_MAX_SECS + 300,
+}
+
+/** Security event tokens, which do not expire. Receivers get them within days, or not at all. */
+export const SECURITY_EVENT_USE: Use = {
+  algorithms: ['RS256'],
+  verifiableAfterSecs: 30 * DAY_SECS,
 }
 
 export type KeyRow = {

@@ -45,10 +45,12 @@ import { removeExpiredUpstreamSignIns } from '../../../storage/identity/upstream
 import { removeExpiredSessions } from '../../../storage/oauth/token-sessions.js'
 import { WINDOW_SECS_MAX } from '../../commerce/wallets/protocol.js'
 import { catalogued } from '../../domain/events.js'
+import { STREAM_UPDATED } from '../../domain/webhooks/signals.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { sweepSpends } from '../../../storage/commerce/wallet-signatures.js'
 import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.js'
 import { forgetSinks } from '../../../storage/webhooks/event-sinks.js'
+import { disableOverdueStreams } from '../../../storage/webhooks/signal-events.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
 
@@ -86,6 +88,11 @@ const API_KEY_RETENTION_MS = 30 * 86_400_000
 /** How long deliveries can be recreated from events. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
+/** How long the events of a stream of security events wait, and how many. */
+const STREAM_RETENTION_MS = 7 * DAY_MS
+const STREAM_EVENTS_MAX = 100_000
+/** Each drops the events of a stream. */
+const STREAMS = 10
 /** How long the outcome of a message can be read. */
 const MAIL_RETENTION_MS = 7 * DAY_MS
 /** How long a client is known after its last grant has ended. */
@@ -145,6 +152,18 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   api_keys: (tx, now) => removeExpiredApiKeys(tx, ago(now, API_KEY_RETENTION_MS), BATCH_ROWS),
   console_sessions: (tx, now) => removeExpiredConsoleSessions(tx, now, BATCH_ROWS),
   sign_in_flows: (tx, now) => removeExpiredSignInFlows(tx, ago(now, DAY_MS), BATCH_ROWS),
+  signal_streams: (tx, now) =>
+    disableOverdueStreams(
+      tx,
+      {
+        now,
+        pausedBefore: ago(now, DAY_MS),
+        waitingBefore: ago(now, STREAM_RETENTION_MS),
+        most: STREAM_EVENTS_MAX,
+        type: STREAM_UPDATED,
+      },
+      STREAMS,
+    ),
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
   mail_shares: (tx, now) => sweepMailShares(tx, ago(now, DAY_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),

@@ -10,6 +10,7 @@ import { takeEvents } from '../../../storage/platform/outbox.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import type { LaneKey } from '../../../storage/webhooks/delivery-lanes.js'
 import { activeWebhooks } from '../../../storage/webhooks/webhooks.js'
+import { byTenant } from '../../platform/by-tenant.js'
 import { matchesEvent } from '../../domain/webhooks/event-filters.js'
 import { EVENT_TYPES } from '../../domain/events.js'
 import { envelopeOf } from '../../domain/webhooks/envelope.js'
@@ -81,16 +82,6 @@ function bySubscription(
     const known = found.get(webhookId)
     if (known === undefined) found.set(webhookId, [due])
     else known.push(due)
-  }
-  return found
-}
-
-function byTenant<Row extends { tenantId: string }>(rows: readonly Row[]): Map<string, Row[]> {
-  const found = new Map<string, Row[]>()
-  for (const row of rows) {
-    const known = found.get(row.tenantId)
-    if (known === undefined) found.set(row.tenantId, [row])
-    else known.push(row)
   }
   return found
 }

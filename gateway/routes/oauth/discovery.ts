@@ -3,6 +3,7 @@ import Negotiator from 'negotiator'
 import { z } from 'zod'
 import {
   discovery,
+  type DocumentAtPath,
   type DocumentName,
   type TenantDocument,
 } from '../../../actors/oauth/discovery/protocol.js'
@@ -49,11 +50,7 @@ function document(
 }
 
 /** The metadata of an issuer with a path: clients insert or append it (RFC 8414 section 3.1, section 5). */
-function documentAtPath(
-  name: 'openid-configuration' | 'oauth-authorization-server',
-  path: string,
-  operationId: string,
-): Route {
+function documentAtPath(name: DocumentAtPath['name'], path: string, operationId: string): Route {
   return route(discovery, 'documentAtPath', {
     ...anonymous,
     path,
@@ -160,6 +157,9 @@ export const discoveryRoutes: readonly Route[] = [
   document('jwt-vc-issuer', '/.well-known/jwt-vc-issuer', 'getJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata'),
   tenantDocument('jwt-vc-issuer', '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}', 'getTenantJwtVcIssuerMetadata', 'SD-JWT VC issuer metadata of a tenant'),
   tenantDocument('jwks', '/credential-issuers/{tenant_slug}/.well-known/jwks.json', 'getTenantKeySet', 'Key set of a tenant', KeySet),
+  document('ssf-configuration', '/.well-known/ssf-configuration', 'getSsfConfiguration', 'Shared Signals transmitter metadata (SSF 1.0)'),
+  documentAtPath('ssf-configuration', '/.well-known/ssf-configuration/{issuer_path}', 'getSsfConfigurationAtPath'),
+  document('ssf-jwks', '/ssf/jwks.json', 'getSecurityEventKeySet', 'Keys of security events', KeySet),
   rootIssuer,
   tenantIssuer,
 ]

@@ -58,6 +58,7 @@ import { apiKeysSettings } from '../../../actors/oauth/resources/api-keys/settin
 import { billingSettings } from '../../../actors/identity/users/plans/settings.js'
 import { organizationsSettings } from '../../../actors/identity/users/organizations/settings.js'
 import { logoutSettings } from '../../../actors/oauth/logout/settings.js'
+import { sharedSignalsSettings } from '../../../actors/webhooks/signals/settings.js'
 import { walletSettings } from '../../../actors/commerce/wallets/settings.js'
 
 export const sections = [
@@ -96,6 +97,7 @@ export const sections = [
   proxySettings,
   webhooksSettings,
   eventSinksSettings,
+  sharedSignalsSettings,
   commerceSettings,
   chainsSettings,
   walletSettings,

@@ -13,6 +13,8 @@ import { eventTypesOf } from '../configuration/feature-details.js'
 import { webhookSignerActor } from '../../../actors/webhooks/signer/actor.js'
 import { webhookSigner } from '../../../actors/webhooks/signer/protocol.js'
 import { webhooksActor } from '../../../actors/webhooks/subscriptions/actor.js'
+import { signalsActor } from '../../../actors/webhooks/signals/actor.js'
+import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { type ActorWiring, wireActor } from '../../kernel/wiring.js'
 import { senderSettingsOf } from './egress-settings.js'
 import type { SharedNeeds } from './shared-needs.js'
@@ -67,6 +69,19 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
       limits: settings.organizations,
     })),
     wireActor(webhookSignerActor, () => ({ sealer, clock })),
+    wireActor(signalsActor, ({ ref }) => ({
+      ...common,
+      keys: ref(signingKeys),
+      issuer,
+      sealer,
+      urlRules: {
+        nonStandardPorts: settings.vault.egress_allow_non_standard_ports,
+        privateNetworks: settings.vault.egress_allow_private_networks,
+      },
+      settings: settings.shared_signals,
+      groups,
+      shares: metrics.shares,
+    })),
     wireActor(webhooksActor, ({ onStop, ref }) => {
       const sending = senderSettingsOf(settings)
       const sender = createSender({ settings: sending, clock, groups })

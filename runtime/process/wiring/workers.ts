@@ -4,6 +4,7 @@ import { hasSinks } from '../../../actors/webhooks/event-sinks/settings.js'
 import { eventSinksWorker, sinksOf } from '../../../actors/webhooks/event-sinks/worker.js'
 import { createPoster } from '../../../actors/platform/outbound-http/poster.js'
 import { logoutWorker } from '../../../actors/oauth/logout/worker.js'
+import { signalsWorker } from '../../../actors/webhooks/signals/worker.js'
 import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { mailWorker } from '../../../actors/operations/mail/worker.js'
 import { sshCertificatesActor } from '../../../actors/vault/ssh-certificates/actor.js'
@@ -55,6 +56,19 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       issuer: shared.issuer,
       settings: settings.logout,
       shares: resources.metrics.shares,
+      settled: untilSettled(context),
+    })),
+    wireActor(signalsWorker, (context) => ({
+      database,
+      clock,
+      keys: context.ref(signingKeys),
+      sealer,
+      poster: createPoster({ settings: egressSettingsOf(settings), groups: shared.groups }),
+      settings: settings.shared_signals,
+      shares: resources.metrics.shares,
+      random,
+      registry,
+      issuer: shared.issuer,
       settled: untilSettled(context),
     })),
     wireActor(mailWorker, ({ onStop }) => {

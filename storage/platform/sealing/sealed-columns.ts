@@ -11,6 +11,7 @@ import { privateKeyContext } from '../../oauth/signing-keys.js'
 import { allRows, changedRows, type Transaction } from '../sql.js'
 import { providerSecretContext } from '../../identity/identity-providers.js'
 import { credentialSecretContext } from '../../vault/vault-credentials.js'
+import { streamAuthorizationContext } from '../../webhooks/signal-streams.js'
 import { webhookSecretContext } from '../../webhooks/webhooks.js'
 
 export type SealedColumn = {
@@ -36,6 +37,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   of('wallets', 'key_sealed', walletKeyContext),
   of('webhooks', 'secret', webhookSecretContext),
   of('webhooks', 'previous_secret', webhookSecretContext),
+  of('signal_streams', 'authorization_sealed', streamAuthorizationContext),
   of('sso_providers', 'client_secret_sealed', providerSecretContext),
   of('outgoing_mail', 'letter_sealed', mailContext),
   of('signing_keys', 'private_sealed', privateKeyContext, { id: 'kid' }),

@@ -112,4 +112,13 @@ export const TENANCY: readonly SeededFault[] = [
     ['signer?.toLowerCase() === owner', 'signer !== null'],
     'flows/agents/chain-events.test.ts',
   ),
+  fault(
+    'a receiver reaches only its own streams of security events',
+    'storage/webhooks/signal-streams.ts',
+    [
+      "'tenant_id = $1 and receiver = $2 and id = $3'",
+      "'tenant_id = $1 and $2 <> id::text and id = $3'",
+    ],
+    'flows/webhooks/shared-signals.test.ts',
+  ),
 ]

@@ -110,6 +110,7 @@ export const PROFILES = {
     SVC_OIDC__DYNAMIC_REGISTRATION_ENABLED: 'true',
     SVC_OIDC__REGISTRATION_INITIAL_ACCESS_TOKEN_REQUIRED: 'false',
     SVC_LOGOUT__RETRY_SCHEDULE_SECS: '[0, 1, 1]',
+    SVC_SHARED_SIGNALS__RETRY_SCHEDULE_SECS: '[0, 1, 1]',
   },
   /** Directories, single sign-on and rules of larger tenants. */
   enterprise: {

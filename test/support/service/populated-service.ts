@@ -113,6 +113,7 @@ export async function populateTenant(
     '/api/v1/delegations/{delegation_id}': delegated.delegationId,
     '/api/v1/identity/ciba/requests/{id}': requestId,
     '/auth/requests/{id}': requestId,
+    '/ssf/poll/{stream_id}': await signalStream(api, token),
     '/api/v1/webhooks/{id}': hook.id,
     '/api/v1/webhooks/{id}/deliveries/{delivery_id}': hook.deliveryId,
     '/oauth/register/{client_id}': registered.clientId,
@@ -144,6 +145,10 @@ async function trustedIssuer(make: Make, clientId: string): Promise<Objects> {
   })
   const path = '/api/v1/trusted-issuers/{id}'
   return { [path]: id, [`${path}/rules/{rule_id}`]: rule }
+}
+
+async function signalStream(api: Api, token: string): Promise<string> {
+  return String(expectStatus(201, await api.post('/ssf/streams', token, {}))['stream_id'])
 }
 
 async function groupOf({ send }: Directory): Promise<string> {

@@ -1,0 +1,34 @@
+/** The dependencies of the actor of streams. */
+import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { FairShare, ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
+import type { Random } from '../../../runtime/kernel/random.js'
+import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import type { TargetRules } from '../../platform/outbound-http/targets.js'
+import type { Database } from '../../../storage/platform/sql.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
+import type { SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
+import type { SignalsProtocol } from './protocol.js'
+import type { SharedSignalsSettings } from './settings.js'
+
+export type SignalsNeeds = {
+  readonly database: Database
+  readonly clock: Clock
+  readonly random: Random
+  readonly keys: ActorRef<SigningKeysProtocol>
+  /** `iss` of the events. */
+  readonly issuer: string
+  readonly settings: SharedSignalsSettings
+  readonly sealer: Pick<Sealer, 'seal'>
+  readonly urlRules: TargetRules
+  readonly groups: TenantGroups
+  readonly shares: ShareCounts
+}
+/** The needs, with the places of polls that wait. */
+export type SignalsTools = SignalsNeeds & { readonly waits: FairShare }
+
+export type SignalsHandler<K extends keyof SignalsProtocol> = Handler<
+  SignalsTools,
+  SignalsProtocol,
+  K
+>

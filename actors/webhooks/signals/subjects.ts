@@ -1,0 +1,101 @@
+/** Subjects that a receiver takes out of a stream, and puts back (SSF 1.0 section 8.1.3, RFC 9493). */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import {
+  addSubjectRow,
+  findSignalStream,
+  removeSubjectRow,
+  type SubjectKey,
+  subjectOfEmail,
+} from '../../../storage/webhooks/signal-streams.js'
+import type { MemberInvalid } from '../../domain/entities/messages.js'
+import { inTenant } from '../../platform/in-tenant.js'
+import type { SignalsHandler, SignalsNeeds } from './needs.js'
+import { keyOf, UNKNOWN } from './streams.js'
+
+/** Subjects that a receiver takes out of one stream. */
+const REMOVED_MAX = 10_000
+
+type Json = Readonly<Record<string, unknown>>
+/** Null: the service has no such subject. */
+type Found = SubjectKey | null
+
+const invalid = (detail: string): MemberInvalid => ({ tag: 'invalid', pointer: '/subject', detail })
+const UNREADABLE = invalid('Must be a subject of format iss_sub, email, opaque or complex.')
+
+function member(subject: unknown, name: string): string | undefined {
+  const value = typeof subject === 'object' && subject !== null ? (subject as Json)[name] : null
+  return typeof value === 'string' && value !== '' && value.length <= 1_024 ? value : undefined
+}
+
+/** The `sub` of a user or the id of an agent. Null: it is none of this tenant. */
+async function principalOf(
+  { issuer, database }: SignalsNeeds,
+  tenantId: string,
+  subject: unknown,
+  context: MessageContext,
+): Promise<string | null | MemberInvalid> {
+  const format = member(subject, 'format')
+  const [iss, sub, email, id] = ['iss', 'sub', 'email', 'id'].map((name) => member(subject, name))
+  if (format === 'iss_sub' && iss !== undefined && sub !== undefined)
+    return iss === issuer ? sub : null
+  if (format === 'opaque' && id !== undefined) return id
+  if (format !== 'email' || email === undefined) return UNREADABLE
+  return (await database.system((tx) => subjectOfEmail(tx, tenantId, email), context)) ?? null
+}
+
+const COMPLEX_USERS = ['user', 'agent'] as const
+
+async function subjectKey(
+  needs: SignalsNeeds,
+  tenantId: string,
+  subject: Json,
+  context: MessageContext,
+): Promise<Found | MemberInvalid> {
+  if (subject['format'] !== 'complex') {
+    const principal = await principalOf(needs, tenantId, subject, context)
+    return typeof principal === 'string' ? { principal, session: '' } : principal
+  }
+  const tenant = subject['tenant'] === undefined ? undefined : member(subject['tenant'], 'id')
+  const session = subject['session'] === undefined ? '' : member(subject['session'], 'id')
+  const who = COMPLEX_USERS.map((name) => subject[name]).find((one) => one !== undefined)
+  const isNamed = session !== '' || who !== undefined || 'tenant' in subject
+  if (session === undefined || ('tenant' in subject && tenant === undefined) || !isNamed)
+    return UNREADABLE
+  if (tenant !== undefined && tenant !== tenantId) return null
+  const principal = who === undefined ? '' : await principalOf(needs, tenantId, who, context)
+  return typeof principal === 'string' ? { principal, session } : principal
+}
+
+export const addSignalSubject: SignalsHandler<'addSignalSubject'> = async (
+  needs,
+  message,
+  context,
+) => {
+  const key = keyOf(message)
+  if (key === undefined) return UNKNOWN
+  const subject = await subjectKey(needs, key.tenantId, message.subject, context)
+  if (subject !== null && 'tag' in subject) return subject
+  return inTenant(needs.database, key.tenantId, context, async (tx) => {
+    if ((await findSignalStream(tx, key)) === undefined) return UNKNOWN
+    if (subject !== null) await addSubjectRow(tx, key, subject)
+    return { tag: 'changed' }
+  })
+}
+
+export const removeSignalSubject: SignalsHandler<'removeSignalSubject'> = async (
+  needs,
+  message,
+  context,
+) => {
+  const key = keyOf(message)
+  if (key === undefined) return UNKNOWN
+  const subject = await subjectKey(needs, key.tenantId, message.subject, context)
+  if (subject !== null && 'tag' in subject) return subject
+  return inTenant(needs.database, key.tenantId, context, async (tx) => {
+    if ((await findSignalStream(tx, key)) === undefined) return UNKNOWN
+    const now = needs.clock.now()
+    if (subject !== null && !(await removeSubjectRow(tx, key, subject, now, REMOVED_MAX)))
+      return { tag: 'too_many_subjects', most: REMOVED_MAX }
+    return { tag: 'changed' }
+  })
+}
