@@ -8,6 +8,7 @@ import type { TestPoint } from './tap.js'
 /** Flows without a part that several processes could serve. docs/guides/operations/several-processes.md lists them. */
 export const NOT_THROUGH: Readonly<Record<string, string>> = {
   'agents/agent-client': 'its client in the process of the test trusts no certificate of a test',
+  'agents/chain-events': 'it starts its own processes',
   'agents/removed-scopes': 'it asserts immediately what other processes know within a second',
   'commerce/x402-page': 'its commands trust no certificate of a test',
   'identity/gallery-chromium.long': 'it takes the pictures of the documentation',
