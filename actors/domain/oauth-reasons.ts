@@ -35,6 +35,10 @@ export const OAUTH_ERRORS = {
         'The request authenticates the client in more than one way.',
         'Use one of: the Authorization header, client_secret, client_assertion.',
       ],
+      client_ids_differ: [
+        'client_id differs from the client of the Authorization header.',
+        'Send one client_id, or none with the header.',
+      ],
       tenant_unknown: [
         'The tenant of the request is unknown, or two parameters name different tenants.',
         'Send tenant_id or tenant_slug, or use the host of the tenant.',
@@ -55,6 +59,18 @@ export const OAUTH_ERRORS = {
       client_method_wrong: [
         'The client does not use this way of authentication.',
         'Use the token_endpoint_auth_method of the client.',
+      ],
+      authorization_scheme_wrong: [
+        'The Authorization header of a client is not Basic.',
+        'Send Basic, or authenticate in the form.',
+      ],
+      basic_malformed: [
+        'The Basic credentials of the Authorization header cannot be read.',
+        'Send base64 of client_id:client_secret, each form-encoded.',
+      ],
+      assertion_type_unknown: [
+        'client_assertion_type is missing or unknown, or client_assertion is missing.',
+        'Send both. The type is the URN of jwt-bearer or jwt-spiffe.',
       ],
       client_metadata_invalid: [
         'The metadata document of the client cannot be used.',

@@ -115,12 +115,15 @@ export function authenticator(
       )
       if (verdict.tag !== 'authenticated') {
         if (verdict.error === 'policy_denied')
-          return refuse({ name: 'policy-denied', detail: `${verdict.description}.` })
+          return refuse({
+            name: 'policy-denied',
+            reason: reasonOfToken(verdict),
+            detail: `${verdict.description}.`,
+          })
         return {
           tag: 'problem',
           problem: {
             name: PROBLEM_OF[verdict.error],
-            reason: verdict.error === 'unauthorized' ? 'token_invalid' : verdict.error,
             error: verdict.error,
             ...refusedToken(verdict, hints()),
           },
@@ -141,11 +144,11 @@ export function scimAuthenticator(
   scim: ActorRef<ScimProtocol> | undefined,
   checkTokenHost: TokenHostCheck,
 ): Authenticator {
-  const refuse = (detail: string, fault: string): AuthenticationResult => ({
+  const refuse = (reason: string, detail: string, fault: string): AuthenticationResult => ({
     tag: 'problem',
     problem: {
       name: 'unauthorized',
-      reason: fault === '' ? 'token_missing' : 'token_invalid',
+      reason,
       detail,
       headers: { 'www-authenticate': `Bearer realm="scim"${fault}` },
     },
@@ -153,7 +156,11 @@ export function scimAuthenticator(
   return {
     async authenticate({ authorization }, host, _addressOf, _scopes, options) {
       if (authorization === null)
-        return refuse('This operation needs a SCIM token in the Authorization header.', '')
+        return refuse(
+          'token_missing',
+          'This operation needs a SCIM token in the Authorization header.',
+          '',
+        )
       const presented = presentedToken(authorization)
       const verdict =
         scim === undefined || presented?.scheme !== 'Bearer'
@@ -161,6 +168,7 @@ export function scimAuthenticator(
           : await scim.authenticate({ token: presented.token }, options)
       if (verdict.tag !== 'authenticated')
         return refuse(
+          presented?.scheme === 'Bearer' ? 'token_invalid' : 'token_malformed',
           'The SCIM token is unknown or has expired.',
           ', error="invalid_token", error_description="unknown or expired"',
         )
@@ -192,6 +200,12 @@ function malformedToken(hints: string) {
   }
 }
 
+/** The word of a refused token for the log. */
+export function reasonOfToken({ error, isMalformed }: Unauthenticated): string {
+  if (error === 'unauthorized') return isMalformed ? 'token_malformed' : 'token_invalid'
+  return error === 'policy_denied' ? 'api_key_address_not_allowed' : error
+}
+
 /** The challenge to a refused token (RFC 6750 section 3, RFC 9449 sections 7.1 and 9). */
 export function refusedToken(verdict: Unauthenticated, hints: string) {
   const { error, description, dpopNonce } = verdict
@@ -201,6 +215,7 @@ export function refusedToken(verdict: Unauthenticated, hints: string) {
     ? `DPoP error="${error}", error_description="${words}", algs="${PROOF_ALGORITHMS.join(' ')}"`
     : `Bearer error="invalid_token", error_description="${words}", ${hints}`
   return {
+    reason: reasonOfToken(verdict),
     detail: description,
     errorDescription: description,
     headers: {

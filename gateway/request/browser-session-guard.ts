@@ -14,6 +14,7 @@ type BrowserSessionGuardNeeds = {
 
 const FOREIGN_FORM: Problem = {
   name: 'forbidden',
+  reason: 'form_foreign',
   detail:
     'The form is not from a page of this service in this browser, or the page is too old. ' +
     'Open the page again and repeat.',
@@ -22,12 +23,14 @@ const FOREIGN_FORM: Problem = {
 /** For browsers that refuse cookies: opening the page again would not help. */
 const FORM_WITHOUT_COOKIE: Problem = {
   name: 'forbidden',
+  reason: 'cookie_missing',
   detail: 'The form was sent without the cookie of its page.',
   pageWords: 'error.cookies',
 }
 
 export const FOREIGN_CALL: Problem = {
   name: 'forbidden',
+  reason: 'origin_foreign',
   detail:
     'With a session, only pages of this service may call this operation: the Origin header must match. ' +
     'Programs need an access token.',

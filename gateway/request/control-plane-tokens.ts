@@ -13,10 +13,14 @@ import { scopesOf } from './authenticate.js'
 /** Scopes of operators. `deployment:manage` opens every operation for operators, the others those that name them. */
 const OPERATOR_SCOPE = 'deployment:manage'
 
+/** Also where an operation itself refuses a token of the control plane. */
+export const CONTROL_PLANE_TOKEN = 'control_plane_token'
+
 const CONTROL_PLANE_TOKEN_REFUSED = {
   name: 'forbidden',
   detail: 'A token of the control plane is not valid for this operation: use a token of a tenant.',
-  members: { reason: 'control_plane_token' },
+  reason: CONTROL_PLANE_TOKEN,
+  members: { reason: CONTROL_PLANE_TOKEN },
 } as const satisfies Problem
 
 /** The principal as the operation sees it, or the refusal. */

@@ -17,6 +17,7 @@ export type TokenHostCheck = (
 
 export const WRONG_TENANT_HOST = {
   name: 'forbidden',
+  reason: 'token_of_other_tenant',
   detail: 'The token is for another tenant than this host.',
 } as const satisfies Problem
 

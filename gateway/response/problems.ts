@@ -132,16 +132,24 @@ export type ProblemDetails<Name extends ProblemName = ProblemName> = {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** The client of a valid token, for the log line alone. */
   readonly client?: VerifiedClient | undefined
+  /** The check that failed, for the log line alone: one word for a cause, at every endpoint. */
+  readonly reason?: string | undefined
 }
+
+/** Names that do not say which check failed. */
+type Vague = 'unauthorized' | 'forbidden' | 'policy-denied'
 
 /** A problem of the catalogue with its details. */
 export type Problem = ProblemDetails & {
-  readonly name: ProblemName
   /** The text of an error page, in place of the general text of the status. */
   readonly pageWords?: MessageKey | undefined
-  /** The check that failed, for the log line alone. */
-  readonly reason?: string | undefined
-}
+  /** What the actor calls the outcome: its reason, otherwise its tag. For the log line. */
+  readonly outcome?: string | undefined
+} & (
+    | { readonly name: Exclude<ProblemName, Vague> }
+    | { readonly name: ProblemName; readonly reason: string }
+    | { readonly name: ProblemName; readonly error: string }
+  )
 
 type ProblemContext = {
   /** Base of problem type URIs, without a trailing slash. */

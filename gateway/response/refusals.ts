@@ -25,6 +25,7 @@ const MALFORMED: Problem = {
 }
 export const NOT_FROM_HERE: Problem = {
   name: 'policy-denied',
+  reason: 'admin_address_not_allowed',
   detail: 'The scopes of deployment operators may not be used from this address.',
 }
 export const FAULT_PROBLEMS: { readonly [F in NonNullable<HttpExchange['fault']>]: Problem } = {

@@ -71,6 +71,8 @@ export type Rendered =
       readonly headers?: Readonly<Record<string, string>> | undefined
       /** The check that failed: the anchor of `error_uri`, and a member of the log line. */
       readonly reason?: string | undefined
+      /** The same for the log line alone. */
+      readonly logReason?: string | undefined
       readonly requester?: RefusedRequester | undefined
     }
 
@@ -376,13 +378,14 @@ export function problem<Outcome>(
     ],
     render: (outcome, context) => ({
       form: 'problem',
-      problem: { name, ...resolve(details, outcome, context) },
+      problem: { name, outcome: wordOf(outcome), ...resolve(details, outcome, context) } as Problem,
     }),
   }
 }
 
 type OAuthErrorDetails = {
   readonly description?: string | undefined
+  readonly logReason?: string | undefined
   readonly headers?: Readonly<Record<string, string>> | undefined
 }
 
@@ -395,10 +398,23 @@ export function oauthError<Outcome>(
   return {
     docs: [{ status, contentType: 'application/json', schema: null, oauthError: code }],
     render: (outcome, context) => {
-      const { description, headers } = resolve(details, outcome, context) ?? {}
-      return { form: 'oauth', status, error: code, description, headers, ...explained(outcome) }
+      const told = resolve(details, outcome, context)
+      return {
+        form: 'oauth',
+        status,
+        error: code,
+        description: told?.description,
+        headers: told?.headers,
+        logReason: told?.logReason,
+        ...explained(outcome),
+      }
     },
   }
+}
+
+function wordOf(outcome: unknown): string | undefined {
+  const { reason, tag } = (outcome ?? {}) as Partial<Record<'reason' | 'tag', string>>
+  return reason ?? tag
 }
 
 /** The reason and the sender of a refusal, which outcomes of the tokens actor have. */

@@ -73,7 +73,7 @@ export class Responder {
       context.reason = rendered.reason ?? null
       context.client = rendered.requester?.client ?? context.client
       context.requester = rendered.requester ?? null
-      context.logReason = rendered.requester?.reason ?? null
+      context.logReason = rendered.requester?.reason ?? rendered.logReason ?? null
       this.oauthError(
         context,
         rendered.status,
@@ -380,9 +380,9 @@ function levelOf(
 }
 
 /** The word of a refused authority for the log. Every refusal has one. */
-function reasonOf({ reason, members, error, name }: Problem): string {
-  const told = members?.['reason']
-  return reason ?? (typeof told === 'string' ? told : (error ?? problemCode(name)))
+function reasonOf({ reason, error, outcome, name }: Problem): string {
+  const isScope = name === 'insufficient-scope'
+  return reason ?? (isScope ? 'scope_missing' : (error ?? outcome ?? problemCode(name)))
 }
 
 /** The members of the log line of a refusal. What the request says without proof has other names. */

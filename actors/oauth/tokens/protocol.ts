@@ -73,6 +73,8 @@ export type Authenticate = {
 export type Authenticated = { readonly tag: 'authenticated'; readonly principal: Principal }
 export type Unauthenticated = {
   readonly tag: 'refused'
+  /** The header has no token. */
+  readonly isMalformed?: true
   readonly error:
     | 'unauthorized'
     /** An API key that is limited to other addresses. */

@@ -2,6 +2,7 @@
  * The egress proxy: relays a request to an upstream with the secret of a credential injected, and the
  * response back (docs/reference/vault.md).
  */
+import type { Denied } from '../../domain/vault/denied.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../runtime/kernel/stream.js'
 import type { SharedText } from '../../../runtime/kernel/text/shared-text.js'
@@ -56,7 +57,7 @@ export type ProxyOutcome =
   /** The request is malformed; nothing was sent. */
   | { readonly tag: 'invalid'; readonly pointer: string; readonly detail: string }
   /** The credential, its grant or the address rules forbid it; nothing was sent. */
-  | { readonly tag: 'denied'; readonly detail: string }
+  | Denied
   /** No such credential in the tenant, or the caller has no grant. */
   | { readonly tag: 'unknown_credential' }
   /** A limit of the grant or the byte budget of the lease is exhausted. */

@@ -1,4 +1,5 @@
 /** One call: validate, admit, unseal and inject the secret, relay, and record the end. */
+import { denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -38,7 +39,7 @@ import {
 import { WHOLE_BYTES_MAX } from './relay/response-buffer.js'
 import { createRedactor } from './redact/redaction.js'
 import { type Relay, relay, type RelayJob, type RelayStart } from './relay/relay.js'
-import { denied, invalid, SPENT, withPlainQuotes, withPlainUnreserved } from './admission/rules.js'
+import { invalid, SPENT, withPlainQuotes, withPlainUnreserved } from './admission/rules.js'
 import { judgeTarget, type TargetRules } from '../../platform/outbound-http/targets.js'
 import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
@@ -426,7 +427,7 @@ function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
     case 'client_closed':
       return { tag: 'client_closed' }
     case 'revoked':
-      return denied('The authorization to use the credential was revoked.')
+      return denied('authorization_revoked', 'The authorization to use the credential was revoked.')
     default:
       if (proxyError === 'destination_ip_prohibited') return PROHIBITED
       if (proxyError === SHARE_IN_USE) return BUSY
@@ -443,9 +444,12 @@ function tokenFailure(why: TokenUnavailable['why']): ProxyOutcome {
   })
   switch (why.tag) {
     case 'gone':
-      return denied('The credential is revoked.')
+      return denied('credential_revoked', 'The credential is revoked.')
     case 'prohibited':
-      return denied('The token endpoint of the credential has no public address.')
+      return denied(
+        'address_not_public',
+        'The token endpoint of the credential has no public address.',
+      )
     case 'refused':
       return failed(
         'proxy_configuration_error',
@@ -464,7 +468,7 @@ function tokenFailure(why: TokenUnavailable['why']): ProxyOutcome {
   }
 }
 
-const PROHIBITED = denied('The host has no public address.')
+const PROHIBITED = denied('address_not_public', 'The host has no public address.')
 
 function urlRefused(fault: UrlFault): ProxyOutcome {
   if (fault === 'url_host') return PROHIBITED

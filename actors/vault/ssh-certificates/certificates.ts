@@ -1,4 +1,5 @@
 /** Signing and revoking certificates, and the list of the revoked ones. */
+import { type Denied, denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
@@ -24,7 +25,7 @@ import { metadataSources } from '../../domain/commerce/networks.js'
 import type { Principal } from '../../domain/principal.js'
 import { encodeKrl } from './krl.js'
 import type { SshCertificatesNeeds, SshHandler } from './needs.js'
-import type { CertificateSigned, SignCertificate, SshDenied, SshUnknown } from './protocol.js'
+import type { CertificateSigned, SignCertificate, SshUnknown } from './protocol.js'
 import { judgeRequest, readSerial, type CertificateTerms, sourcesWithin } from './rules.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
@@ -55,10 +56,13 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
   if (found === undefined) return UNKNOWN
   const { row, grant } = found
   const fault = refusal(row, grant, terms)
-  if (fault !== undefined) return denied(fault)
+  if (fault !== undefined) return fault
   const sources = sourcesWithin(metadataSources(row.metadata) ?? [], request.sourceAddresses)
   if (sources === undefined)
-    return denied('The certificate authority restricts source addresses further.')
+    return denied(
+      'source_address_restricted',
+      'The certificate authority restricts source addresses further.',
+    )
 
   const issuedAt = clock.now()
   const nowSecs = Math.floor(issuedAt.getTime() / 1000)
@@ -125,7 +129,7 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
     appendEvents(tx, [accessEvent(needs, request, signed, grant, context)])
     return true
   })
-  if (!recorded) return denied('The certificate authority is revoked.')
+  if (!recorded) return REVOKED
   metrics.signed()
   return signed
 }
@@ -248,17 +252,21 @@ function refusal(
   row: SecretCredentialRow,
   grant: VaultGrantRow | null,
   { targetHost }: CertificateTerms,
-): string | undefined {
-  if (row.credentialType !== 'ssh_ca') return 'The credential is not an SSH certificate authority.'
-  if (row.status !== 'active') return 'The certificate authority is revoked.'
+): Denied | undefined {
+  if (row.credentialType !== 'ssh_ca')
+    return denied(
+      'credential_type_unsupported',
+      'The credential is not an SSH certificate authority.',
+    )
+  if (row.status !== 'active') return REVOKED
   const lists = [row.allowedHosts, grant?.snapshot.allowed_hosts ?? []]
   const inside = lists.every((hosts) => hosts.length === 0 || hosts.includes(targetHost))
-  return inside ? undefined : 'The certificate authority does not allow this host.'
+  return inside
+    ? undefined
+    : denied('host_not_allowed', 'The certificate authority does not allow this host.')
 }
 
-function denied(detail: string): SshDenied {
-  return { tag: 'denied', detail }
-}
+const REVOKED = denied('credential_revoked', 'The certificate authority is revoked.')
 
 /** Never 0, which means "no serial" to OpenSSH. */
 function freshSerial(random: Random): string {

@@ -1,4 +1,5 @@
 /** Short-lived SSH certificates, signed by certificate authorities in the vault. */
+import type { Denied } from '../../domain/vault/denied.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
@@ -6,7 +7,7 @@ import type { TenantId } from '../../domain/ids.js'
 export type SshCertificatesProtocol = {
   /** Parses or generates an authority's private key, for the vault to store. */
   authority: Ask<MakeAuthority, AuthorityReady | AuthorityRefused>
-  signSshCertificate: Ask<SignCertificate, CertificateSigned | SshInvalid | SshDenied | SshUnknown>
+  signSshCertificate: Ask<SignCertificate, CertificateSigned | SshInvalid | Denied | SshUnknown>
   revokeSshCertificate: Ask<RevokeCertificate, CertificateRevoked | SshUnknown | NotOwner>
   /** The revocation list of an authority: an OpenSSH KRL. */
   getSshRevocationList: Ask<ReadRevocationList, RevocationList | SshUnknown>
@@ -59,7 +60,6 @@ export type SshInvalid = {
   readonly pointer: string
   readonly detail: string
 }
-export type SshDenied = { readonly tag: 'denied'; readonly detail: string }
 /** No such authority, or the caller has no grant for it. */
 export type SshUnknown = { readonly tag: 'unknown' }
 

@@ -1,4 +1,5 @@
 /** Creating, rotating and reading secrets. Sealing happens before, unsealing after a transaction. */
+import { denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { createOnce } from '../../platform/creation.js'
@@ -30,7 +31,7 @@ import type {
   VaultInvalid,
 } from './protocol.js'
 import type { CredentialType } from '../../domain/entities/vault.js'
-import { denied, ownerRefusal } from './ownership.js'
+import { ownerRefusal } from './ownership.js'
 import { changing } from './read.js'
 import { credentialOf } from './records.js'
 import {
@@ -258,8 +259,10 @@ export const readVaultCredentialSecret: VaultHandler<'readVaultCredentialSecret'
     if (row === undefined) return UNKNOWN
     const refusal = await ownerRefusal(tx, row, principal, clock.nowSecs())
     if (refusal !== undefined && refusal.tag !== 'step_up') return refusal
-    if (row.nonExportable) return denied('The credential is not exportable.')
-    if (row.status !== 'active' || row.secret === null) return denied('The credential is revoked.')
+    if (row.nonExportable)
+      return denied('credential_not_exportable', 'The credential is not exportable.')
+    if (row.status !== 'active' || row.secret === null)
+      return denied('credential_revoked', 'The credential is revoked.')
     // Checked last, so that a person does not step up for a request that is refused anyway.
     if (refusal !== undefined) return refusal
     const now = clock.now()

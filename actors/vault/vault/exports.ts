@@ -2,6 +2,7 @@
  * Export of credentials to agents by token exchange (RFC 8693): the secret of an exportable credential,
  * or the access token of an `oauth2` one.
  */
+import { denied } from '../../domain/vault/denied.js'
 import type {
   RefreshFailure,
   ExportRefusal,
@@ -135,23 +136,27 @@ function judgeExport(
     const endedWithIt = authorities.some(
       ({ revokedAt }) => revokedAt?.getTime() === row.updatedAt.getTime(),
     )
-    return endedWithIt ? denied('the credential is revoked') : UNKNOWN
+    return endedWithIt ? denied('credential_revoked', 'the credential is revoked') : UNKNOWN
   }
   const active = authorities.filter(
     ({ revokedAt, expiresAt }) => revokedAt === null && (expiresAt === null || expiresAt > now),
   )
   if (active.length === 0) return UNKNOWN
-  if (row.credentialType === 'ssh_ca') return denied('an ssh_ca credential cannot be exported')
+  if (row.credentialType === 'ssh_ca')
+    return denied('credential_not_exportable', 'an ssh_ca credential cannot be exported')
   const exportable = active.filter(({ snapshot }) => !snapshot.non_exportable)
   if (row.nonExportable || exportable.length === 0) {
-    return denied('the credential is not exportable')
+    return denied('credential_not_exportable', 'the credential is not exportable')
   }
   const fault = kindFault(kind, row.credentialType)
   if (fault !== null) return { tag: 'wrong_kind', detail: fault }
   // An exported secret escapes the limits of a grant, so the grant must have none.
   const grant = exportable.find(isUnlimited)
   return grant === undefined
-    ? denied('the grant has limits, so it allows only calls through the egress proxy')
+    ? denied(
+        'grant_limited',
+        'the grant has limits, so it allows only calls through the egress proxy',
+      )
     : { tag: 'allowed', row, grantId: grant.id }
 }
 
@@ -166,8 +171,4 @@ function isUnlimited(authority: AuthorityRow) {
   const { kind, methods, pathPrefixes, maxRequests, maxBytes } = authority
   const limits = [methods, pathPrefixes, maxRequests, maxBytes]
   return kind === 'grant' && limits.every((limit) => limit === null)
-}
-
-function denied(detail: string): ExportRefusal {
-  return { tag: 'denied', detail }
 }

@@ -2,13 +2,14 @@
  * Operations that only the owner of a credential may do: widen its hosts, refer to its token from another
  * credential, read it, rotate its secret, grant it (docs/reference/vault.md).
  */
+import { type Denied, denied } from '../../domain/vault/denied.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
 import { ownsAgentCredentials } from '../../../storage/vault/vault-grants.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
-import type { DirectTokenNeeded, OwnerRefused, StepUpNeeded, VaultDenied } from './protocol.js'
+import type { DirectTokenNeeded, OwnerRefused, StepUpNeeded } from './protocol.js'
 
 type Owned = Pick<VaultCredentialRow, 'tenantId' | 'ownerType' | 'ownerId'>
 
@@ -34,7 +35,7 @@ export async function ownerRefusal(
   nowSecs: number,
 ): Promise<OwnerRefused | undefined> {
   if (!(await isOwner(tx, row, principal))) {
-    return denied('Only the owner of the credential may do this.')
+    return denied('not_owner', 'Only the owner of the credential may do this.')
   }
   if (!isDirect(principal)) return { tag: 'direct_token_needed' }
   return stepUp(principal, nowSecs)
@@ -45,9 +46,9 @@ export async function grantingRefusal(
   tx: Transaction,
   row: Owned & Pick<VaultCredentialRow, 'nonExportable'>,
   principal: Principal,
-): Promise<VaultDenied | DirectTokenNeeded | undefined> {
+): Promise<Denied | DirectTokenNeeded | undefined> {
   if (!(await isOwner(tx, row, principal))) {
-    return denied('Only the owner of the credential can grant it.')
+    return denied('not_owner', 'Only the owner of the credential can grant it.')
   }
   // A grantee can export an exportable secret, so such a grant needs a direct token.
   return row.nonExportable || isDirect(principal) ? undefined : { tag: 'direct_token_needed' }
@@ -56,8 +57,4 @@ export async function grantingRefusal(
 function stepUp(principal: Principal, nowSecs: number): StepUpNeeded | undefined {
   if (hasFreshFactors(principal, nowSecs)) return undefined
   return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
-}
-
-export function denied(detail: string): VaultDenied {
-  return { tag: 'denied', detail }
 }

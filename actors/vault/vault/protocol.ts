@@ -1,4 +1,5 @@
 /** Third-party credentials, their grants and leases (docs/reference/vault.md). */
+import type { Denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
@@ -108,13 +109,12 @@ export type SecretRead = {
   readonly credentialId: string
   readonly secret: string
 }
-export type VaultDenied = { readonly tag: 'denied'; readonly detail: string }
 /** The owner needs a direct token, not a delegated one. */
 export type DirectTokenNeeded = { readonly tag: 'direct_token_needed' }
 /** A person has to sign in again with two factors (RFC 9470). */
 export type StepUpNeeded = { readonly tag: 'step_up'; readonly maxAgeSecs: number }
 /** An owner's operation by another principal, with a delegated token, or without a recent sign-in. */
-export type OwnerRefused = VaultDenied | DirectTokenNeeded | StepUpNeeded
+export type OwnerRefused = Denied | DirectTokenNeeded | StepUpNeeded
 
 export type ListOfCredential = OneCredential & Page
 export type GrantsListed = {
@@ -147,7 +147,7 @@ export type GrantingRefused =
   | VaultInvalid
   | CredentialRevoked
   | IdempotencyRefused
-  | VaultDenied
+  | Denied
   | DirectTokenNeeded
 export type RevokeGrant = { readonly caller: Caller; readonly grantId: string }
 export type GrantRevoked = { readonly tag: 'ended'; readonly grant: Grant }
@@ -187,7 +187,7 @@ export type ExportKind = 'secret' | 'access_token'
 export type ExportRefusal =
   /** No such credential in the tenant, or the caller has no grant. */
   | { readonly tag: 'unknown_credential' }
-  | { readonly tag: 'denied'; readonly detail: string }
+  | Denied
   /** The credential type does not support the requested kind. */
   | { readonly tag: 'wrong_kind'; readonly detail: string }
 

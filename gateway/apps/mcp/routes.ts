@@ -95,7 +95,7 @@ export function mcpRoute({
     const origin = headers.get('origin')
     // A page that rebinds its name to this address still sends its own origin (MCP 2025-11-25, transports).
     if (origin !== undefined && !appOrigins.has(origin)) {
-      return { name: 'forbidden', detail: 'The Origin is not trusted.' }
+      return { name: 'forbidden', reason: 'origin_foreign', detail: 'The Origin is not trusted.' }
     }
     if (headers.has('authorization')) return CREDENTIALS
     const media = headers.has('content-type')

@@ -64,6 +64,7 @@ const mayNotManage = problem(403, 'insufficient-scope', (_outcome, { baseUrl }) 
   headers: scopeChallenge(baseUrl, ['agents:manage']),
 }))
 const boundToken = problem(403, 'forbidden', {
+  reason: 'token_bound_to_organization',
   detail: 'A token that is restricted to one organization cannot change keys and anchors.',
 })
 const ownerAbove = problem(403, 'forbidden', {

@@ -218,6 +218,7 @@ const verify = route(agents, 'verifyAgent', {
       detail: 'The agent may not have one of the requested scopes in this tenant.',
     }),
     policy_denied: problem(403, 'policy-denied', {
+      reason: 'access_policy',
       detail: 'An access policy of the tenant refuses this login.',
     }),
     proof_refused: problem(401, 'unauthorized', ({ error, description, dpopNonce }) => ({

@@ -203,6 +203,7 @@ const agentRoutes: readonly Route[] = [
         'The device code is unknown, was issued to another agent, or is redeemed.',
       ),
       policy_denied: problem(403, 'policy-denied', {
+        reason: 'access_policy',
         detail: 'An access policy of the tenant refuses this token.',
       }),
     },

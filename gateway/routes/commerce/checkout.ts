@@ -259,6 +259,7 @@ export const checkoutRoutes: readonly Route[] = [
     replies: {
       found: reply(200, FulfillmentView, ({ charge }) => fulfillmentView(charge)),
       unauthorized: problem(401, 'unauthorized', {
+        reason: 'fulfillment_secret_wrong',
         detail: 'X-Svc-Fulfillment-Secret is missing or not a valid secret.',
         headers: { 'www-authenticate': 'X-Svc-Fulfillment-Secret realm="svc"' },
       }),

@@ -203,6 +203,7 @@ export const walletRoutes: readonly Route[] = [
       ...managerRefusals,
       exists,
       full: problem<{ most: number }, 'policy-denied'>(403, 'policy-denied', ({ most }) => ({
+        reason: 'limit_reached',
         detail: `The tenant has the maximum of ${most} wallets.`,
       })),
       ...idempotencyRefusals,

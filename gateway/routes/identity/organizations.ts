@@ -83,6 +83,7 @@ const TenantTokenBody = z
   .meta({ id: 'TenantToken' })
 
 const policyDenied = problem(403, 'policy-denied', {
+  reason: 'access_policy',
   detail: 'An access policy of the tenant refuses this token.',
 })
 const slugRefusals = {

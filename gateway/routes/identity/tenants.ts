@@ -1,4 +1,5 @@
 /** Settings of an environment. */
+import { CONTROL_PLANE_TOKEN } from '../../request/control-plane-tokens.js'
 import { z } from 'zod'
 import { LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { isRedirectHost } from '../../../actors/domain/redirect-hosts.js'
@@ -201,6 +202,7 @@ export const ChangeTenantSettings = z.object(members).partial().meta({
 })
 
 const noEnvironment = problem(403, 'forbidden', {
+  reason: CONTROL_PLANE_TOKEN,
   detail: 'The control plane has no tenant settings: use a token of one of your environments.',
 })
 const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettingsRecord }) => ({

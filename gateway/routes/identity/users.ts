@@ -385,6 +385,7 @@ export const userRoutes: readonly Route[] = [
       unknown_user: unknownUser,
       not_invited: problem(409, 'conflict', { detail: 'The user has no pending invitation.' }),
       absent: problem(403, 'policy-denied', {
+        reason: 'invitations_off',
         detail: 'This deployment sends no invitations by mail (invitations.enabled).',
       }),
       address_refused: addressRefused,

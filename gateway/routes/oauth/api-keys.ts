@@ -1,4 +1,5 @@
 /** API keys of a tenant. */
+import { CONTROL_PLANE_TOKEN } from '../../request/control-plane-tokens.js'
 import { z } from 'zod'
 import {
   API_KEY_SCOPES,
@@ -96,6 +97,7 @@ const oneOf = (request: {
 const unknown = problem(404, 'not-found', { detail: 'The API key does not exist.' })
 const refusals = {
   not_a_tenant_token: problem(403, 'forbidden', {
+    reason: CONTROL_PLANE_TOKEN,
     detail: 'API keys belong to a tenant: use a token of a tenant.',
   }),
   scopes_beyond_caller: problem<{ scopes: readonly string[] }, 'insufficient-scope'>(

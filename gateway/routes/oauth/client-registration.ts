@@ -126,6 +126,7 @@ const token_refused = oauthError<TokenRefused>(
   'invalid_token',
   ({ description, isMissing }) => ({
     description,
+    logReason: isMissing ? 'token_missing' : 'token_invalid',
     headers: {
       'www-authenticate': isMissing
         ? 'Bearer realm="registration"'

@@ -9,7 +9,12 @@ import {
 } from '../../../actors/oauth/credential-issuance/protocol.js'
 import { type ProofRefused, type Unauthenticated } from '../../../actors/oauth/tokens/protocol.js'
 import { offerEndedPage, offerPage } from '../../pages/oauth/credential-offer.js'
-import { challengeHints, refusedToken, scopeChallenge } from '../../request/authenticate.js'
+import {
+  challengeHints,
+  reasonOfToken,
+  refusedToken,
+  scopeChallenge,
+} from '../../request/authenticate.js'
 import {
   bytes,
   choice,
@@ -70,12 +75,14 @@ const tokenRefused = oauthError(
   'invalid_token',
   (refused: Unauthenticated, { baseUrl }: { baseUrl: string }) => ({
     description: refused.description,
+    logReason: reasonOfToken(refused),
     headers: refusedToken(refused, challengeHints(baseUrl, [])).headers as Record<string, string>,
   }),
 )
 const proofRefused = (code: ProofRefused['error']) =>
   oauthError(401, code, (refused: Unauthenticated, { baseUrl }: { baseUrl: string }) => ({
     description: refused.description,
+    logReason: reasonOfToken(refused),
     headers: refusedToken(refused, challengeHints(baseUrl, [])).headers as Record<string, string>,
   }))
 
@@ -86,6 +93,7 @@ const tokenReplies = {
     'invalid_token',
     (_outcome: { tag: 'no_token' }, { baseUrl }: { baseUrl: string }) => ({
       description: 'This operation needs an access token in the Authorization header.',
+      logReason: 'token_missing',
       headers: { 'www-authenticate': `Bearer ${challengeHints(baseUrl, [])}` },
     }),
   ),

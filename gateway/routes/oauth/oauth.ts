@@ -15,7 +15,7 @@ import { quoted } from '../../../runtime/kernel/text/json-text.js'
 import type { PolicyName } from '../../../actors/operations/rate-limits/protocol.js'
 import { GRANT_TYPES } from '../../../actors/domain/oauth/grant-types.js'
 import { actClaim } from '../../../actors/domain/principal.js'
-import { challengeHints, scopeChallenge } from '../../request/authenticate.js'
+import { challengeHints, reasonOfToken, scopeChallenge } from '../../request/authenticate.js'
 import {
   type AnyRouteRequest,
   choice,
@@ -218,6 +218,7 @@ export const oauthRefused = choice<OAuthRefused, OAuthRefused['error']>(({ error
 
 const describeBearer = (refused: Unauthenticated, { baseUrl }: { baseUrl: string }) => ({
   description: refused.description,
+  logReason: reasonOfToken(refused),
   headers: {
     'www-authenticate': `Bearer error="invalid_token", ${challengeHints(baseUrl, [INTROSPECTION_SCOPE])}`,
   },

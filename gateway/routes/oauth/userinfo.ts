@@ -115,10 +115,8 @@ const challenged =
     errorDescription: outcome.description,
     headers: { 'www-authenticate': `Bearer error="${error}"` },
   })
-const unauthenticated = (outcome: Unauthenticated, { baseUrl }: { baseUrl: string }) => ({
-  reason: outcome.error === 'unauthorized' ? 'token_invalid' : outcome.error,
-  ...refusedToken(outcome, challengeHints(baseUrl, NEEDED)),
-})
+const unauthenticated = (outcome: Unauthenticated, { baseUrl }: { baseUrl: string }) =>
+  refusedToken(outcome, challengeHints(baseUrl, NEEDED))
 const unauthorized = (error: CodeOf<'unauthorized'>) =>
   problem<Unauthenticated, 'unauthorized'>(401, 'unauthorized', (outcome, context) => ({
     ...unauthenticated(outcome, context),
@@ -140,6 +138,7 @@ const userinfoReplies = {
     ...missingToken(challengeHints(baseUrl, NEEDED)),
   })),
   misplaced: problem(403, WRONG_TENANT_HOST.name, ({ client }: TokenMisplaced) => ({
+    reason: WRONG_TENANT_HOST.reason,
     detail: WRONG_TENANT_HOST.detail,
     client,
   })),

@@ -88,6 +88,7 @@ function brokenOff(end: string): Problem {
     case 'revoked':
       return {
         name: 'policy-denied',
+        reason: 'authorization_revoked',
         detail: 'The authorization to use the credential was revoked.',
       }
     case 'idle_timeout':

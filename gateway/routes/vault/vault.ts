@@ -38,6 +38,7 @@ const unknown = problem(404, 'not-found', { detail: 'There is no such credential
 const ownerRefusals = {
   denied: problem(403, 'policy-denied', ({ detail }: { detail: string }) => ({ detail })),
   direct_token_needed: problem(403, 'forbidden', {
+    reason: 'token_delegated',
     detail: 'This operation needs a direct token of the owner, not a delegated one.',
   }),
   step_up: stepUpNeeded,
@@ -108,6 +109,7 @@ export const vaultRoutes: readonly Route[] = [
       invalid: invalidMember,
       ...ownerRefusals,
       full: problem(403, 'policy-denied', ({ most }) => ({
+        reason: 'limit_reached',
         detail: `The tenant has the maximum of ${most} active credentials.`,
       })),
       ...idempotencyRefusals,

@@ -192,7 +192,8 @@ export async function isExplained(t: ExecutionContext<Scene>, answer: Answer): P
   const told = uri.hash.slice(1)
   // Only the log says whether the client exists.
   const own = [401, 403].includes(answer.status) ? String(body['error']) : ''
-  const logged = told === 'client_authentication_failed' ? FINER : [told || own]
+  const ofToken = own === 'invalid_token' ? ['token_invalid', 'token_malformed'] : [own]
+  const logged = told === 'client_authentication_failed' ? FINER : told ? [told] : ofToken
   t.true(logged.includes(String(line['reason'] ?? '')), String(line['reason']))
   const page = await callerOf(running.baseUrl).call(uri.pathname)
   t.is(page.status, 200)

@@ -36,6 +36,7 @@ type UserinfoNeeds = {
 
 /** RFC 6750 section 3.1: a malformed token gets the error of an invalid one. */
 const MALFORMED: Unauthenticated = {
+  isMalformed: true,
   tag: 'refused',
   error: 'unauthorized',
   description: 'the Authorization header contains no access token',

@@ -58,16 +58,18 @@ export function readClientAuthentication(
   if (authorization !== null) {
     const basic = readBasic(authorization)
     if (basic === null)
-      return refused(
-        'invalid_client',
-        'the Authorization header is not Basic',
-        'client_method_wrong',
-      )
+      return /^basic +/i.test(authorization)
+        ? refused('invalid_client', 'the Basic credentials cannot be read', 'basic_malformed')
+        : refused(
+            'invalid_client',
+            'the Authorization header is not Basic',
+            'authorization_scheme_wrong',
+          )
     if (clientId !== null && clientId !== basic.clientId)
       return refused(
         'invalid_request',
         'client_id differs from the one in the Authorization header',
-        'several_authentication_methods',
+        'client_ids_differ',
       )
     // Many libraries send public clients as Basic with an empty secret: treat that as no secret.
     return basic.secret === ''
@@ -80,7 +82,7 @@ export function readClientAuthentication(
       return refused(
         'invalid_client',
         'client_assertion_type must be the jwt-bearer or jwt-spiffe URN',
-        'client_method_wrong',
+        'assertion_type_unknown',
       )
     return { method: 'assertion', clientId, assertion, presentedAs: isSpiffe ? 'spiffe' : null }
   }

@@ -71,6 +71,7 @@ export async function introspectToken(
     return {
       tag: 'refused' as const,
       error: 'unauthorized' as const,
+      isMalformed: true as const,
       description: 'the Authorization header contains no access token',
     }
   if (accessToken === null) {

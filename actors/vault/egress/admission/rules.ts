@@ -1,4 +1,5 @@
 /** Authorization of a call. All functions are pure (docs/reference/vault.md). */
+import { denied } from '../../../domain/vault/denied.js'
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import { type ProxyMethod, readAuthScheme } from '../../../domain/vault/egress.js'
@@ -43,19 +44,23 @@ export function judgeCall(
     const endedWithIt = authorities.some(
       ({ revokedAt }) => revokedAt?.getTime() === row.updatedAt.getTime(),
     )
-    return endedWithIt ? denied('The credential is revoked.') : UNKNOWN
+    return endedWithIt ? denied('credential_revoked', 'The credential is revoked.') : UNKNOWN
   }
   const active = authorities.filter((each) => isActive(each, now))
   if (active.length === 0) return UNKNOWN
   if (!USABLE_TYPES.has(row.credentialType)) {
-    return denied(`The egress proxy does not support credentials of type ${row.credentialType}.`)
+    const detail = `The egress proxy does not support credentials of type ${row.credentialType}.`
+    return denied('credential_type_unsupported', detail)
   }
   if (call.authScheme !== null && call.authScheme !== row.authScheme) {
-    return denied('The auth_scheme differs from the scheme of the credential.')
+    return denied(
+      'auth_scheme_differs',
+      'The auth_scheme differs from the scheme of the credential.',
+    )
   }
   const { hostname } = call.url
   if (!row.allowedHosts.includes(hostname))
-    return denied('The credential does not allow this host.')
+    return denied('host_not_allowed', 'The credential does not allow this host.')
   const duplicate = duplicateFault(call, row.authScheme)
   if (duplicate !== undefined) return duplicate
   // Leases take precedence over grants.
@@ -64,9 +69,13 @@ export function judgeCall(
     snapshot.allowed_hosts.includes(hostname),
   )
   if (within.length === 0)
-    return denied('The grant does not allow this host: the credential did not when it was granted.')
+    return denied(
+      'host_not_allowed',
+      'The grant does not allow this host: the credential did not when it was granted.',
+    )
   const fitting = within.filter((each) => fits(each, call))
-  if (fitting.length === 0) return denied('The grant does not cover this method and path.')
+  if (fitting.length === 0)
+    return denied('call_not_covered', 'The grant does not cover this method and path.')
   const left = fitting.filter(hasRequests)
   if (left.length === 0) return REQUESTS_SPENT
   const affordable = left.filter((each) => hasBytes(each, call.bodyBytes))
@@ -75,7 +84,8 @@ export function judgeCall(
 
 function duplicateFault({ headers, url }: ProxiedCall, authScheme: string): Refusal | undefined {
   const scheme = readAuthScheme(authScheme)
-  if (scheme === null) return denied('No secret is sent by the auth_scheme of the credential.')
+  if (scheme === null)
+    return denied('secret_not_sent', 'No secret is sent by the auth_scheme of the credential.')
   if (scheme.kind === 'query') {
     return hasParameter(url.search, scheme.name)
       ? invalid('/url', 'The URL contains the query parameter that the proxy sets.')
@@ -158,8 +168,4 @@ function isBelow(path: string, prefix: string): boolean {
 
 export function invalid(pointer: string, detail: string): Refusal {
   return { tag: 'invalid', pointer, detail }
-}
-
-export function denied(detail: string): Refusal {
-  return { tag: 'denied', detail }
 }

@@ -1,4 +1,5 @@
 /** The logo and the favicon of a tenant. See docs/guides/identity/hosted-pages.md. */
+import { CONTROL_PLANE_TOKEN } from '../../../request/control-plane-tokens.js'
 import { z } from 'zod'
 import { ASSET_FILE, assetFiles } from '../../../../actors/identity/asset-files/protocol.js'
 import {
@@ -62,6 +63,7 @@ const WHY: Readonly<Record<AssetInvalid['why'], string>> = {
 }
 
 const noEnvironment = problem(403, 'forbidden', {
+  reason: CONTROL_PLANE_TOKEN,
   detail: 'The control plane has no images: use a token of one of your environments.',
 })
 

@@ -4,6 +4,7 @@ import { generateKeyPair, SignJWT } from 'jose'
 import { bootstrapped } from '../../../support/identity/person.js'
 import { tenantAgent } from '../../../support/identity/tenant-agent.js'
 import { relyingParty } from '../../../support/oauth/relying-party.js'
+import { apiOf } from '../../../support/api.js'
 import { sharedService } from '../../../support/service.js'
 import { linesOf } from '../../../support/service/exchanges.js'
 import { until } from '../../../support/service/watch.js'
@@ -132,7 +133,8 @@ test('a refused registration has a reason in the log', async (t) => {
     })
     t.is(answer.status, 401, path)
     const entry = await entryOf(answer.headers.get('x-request-id'))
-    t.is(entry['reason'], 'invalid_token', `${method} ${path}`)
+    const reason = authorization === undefined ? 'token_missing' : 'token_invalid'
+    t.is(entry['reason'], reason, `${method} ${path}`)
   }
 })
 
@@ -151,9 +153,11 @@ test('every refused authority of the API has a reason in the log', async (t) => 
     ['/api/v1/vault/credentials', bearer(narrow), 403, 'scope_missing'],
     ['/scim/v2/Users', {}, 401, 'token_missing'],
     ['/scim/v2/Users', bearer('x'), 401, 'token_invalid'],
+    ['/scim/v2/Users', { authorization: `Basic ${btoa('a:b')}` }, 401, 'token_malformed'],
     ['/userinfo', {}, 401, 'token_missing'],
     ['/userinfo', bearer('a.b.c'), 401, 'token_invalid'],
-    ['/userinfo', bearer(narrow), 403, 'insufficient_scope'],
+    ['/userinfo', { authorization: 'Digest x' }, 401, 'token_malformed'],
+    ['/userinfo', bearer(narrow), 403, 'scope_missing'],
   ] as const) {
     const answer = await fetch(running.baseUrl + path, { headers })
     t.is(answer.status, status, path)
@@ -165,6 +169,56 @@ test('every refused authority of the API has a reason in the log', async (t) => 
     t.is(entry['tenant_id'], known?.tenantId, path)
     t.is(entry['presented_client_id'], undefined, path)
   }
+})
+
+test('a Basic header that cannot be read has one reason at every endpoint of clients', async (t) => {
+  for (const path of ['/oauth/token', '/oauth/revoke', '/oauth/introspect', '/oauth/par'])
+    for (const [authorization, reason] of [
+      ['Basic !!!', 'basic_malformed'],
+      [`Basic ${btoa('no colon')}`, 'basic_malformed'],
+      [`Basic ${btoa('%zz:x')}`, 'basic_malformed'],
+      ['Digest x', 'authorization_scheme_wrong'],
+    ] as const) {
+      const answer = await fetch(running.baseUrl + path, {
+        method: 'POST',
+        headers: { authorization },
+        body: new URLSearchParams({ token: 'x', grant_type: 'client_credentials' }),
+      })
+      t.is(answer.status, 401, path)
+      const entry = await entryOf(answer.headers.get('x-request-id'))
+      t.like(entry, { error: 'invalid_client', reason }, `${path} ${authorization}`)
+    }
+})
+
+test('a refusal of the API has the word of its cause', async (t) => {
+  const agent = await tenantAgent(running.baseUrl)
+  const { token } = agent
+  const api = apiOf(running)
+  t.teardown(() => api.close())
+  const { id } = (
+    await api
+      .post('/api/v1/vault/credentials', token, {
+        provider: 'p',
+        credential_type: 'api_key',
+        label: 'l',
+        auth_scheme: 'bearer',
+        allowed_hosts: ['api.example.com'],
+        secret: 'x',
+      })
+      .gives(201)
+  ).body
+  const path = `/api/v1/vault/credentials/${String(id)}`
+  const kept = await api.get(`${path}/secret`, token).gives(403)
+  const entry = await entryOf(kept.headers['x-request-id']!)
+  t.like(entry, { error: 'policy_denied', reason: 'credential_not_exportable' })
+  const foreign = await fetch(`${running.baseUrl}/auth/login`, {
+    method: 'POST',
+    headers: { origin: 'https://evil.example' },
+    body: new URLSearchParams({ email: 'a' }),
+  })
+  t.is(foreign.status, 403)
+  const { reason } = await entryOf(foreign.headers.get('x-request-id'))
+  t.true(['form_foreign', 'cookie_missing'].includes(String(reason)), String(reason))
 })
 
 test('an endpoint of clients logs what a wrong Basic header names as presented', async (t) => {
