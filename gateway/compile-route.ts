@@ -2,6 +2,8 @@
 import type { Policies, PolicyName } from '../actors/operations/rate-limits/protocol.js'
 import type { ActorRef } from '../runtime/kernel/actor.js'
 import { type HeaderBlock, type HeaderPair, headerBlock } from './http-exchange.js'
+import type { HttpExchange } from './http-exchange.js'
+import type { Resource } from './router.js'
 import { checked, type Parsed, queryPointer } from './body/read.js'
 import { policyHeader } from './headers/rate-limit.js'
 import type { HttpMetrics, RouteMeter } from './metrics/http-metrics.js'
@@ -199,4 +201,17 @@ export class HeaderBlocks {
     if (this.secure) pairs.push(['strict-transport-security', 'max-age=31536000'])
     return headerBlock(pairs)
   }
+}
+
+/** False: the path names nothing. Where no route has the method, those with others say it. */
+export function isPath(
+  {
+    params,
+    resource,
+  }: { params: Readonly<Record<string, string>>; resource: Resource<CompiledRoute> },
+  route: CompiledRoute | undefined,
+  headers: HttpExchange['headers'],
+): boolean {
+  if (route !== undefined) return route.route.isPath?.(params, headers) !== false
+  return [...resource.methods.values()].every((each) => each.route.isPath?.(params) !== false)
 }

@@ -23,7 +23,7 @@ import type { ClientAddresses } from './request/client-address.js'
 import type { Principal } from '../actors/domain/principal.js'
 import type { Metered } from '../actors/oauth/tokens/protocol.js'
 import { quotaAddress } from '../actors/domain/quota-address.js'
-import { type CompiledRoute, SHORT_ANSWER_BYTES } from './compile-route.js'
+import { type CompiledRoute, isPath, SHORT_ANSWER_BYTES } from './compile-route.js'
 import { warningsHeader } from './body/unknown-members.js'
 import { BodyUnreadable, type HttpExchange } from './http-exchange.js'
 import { type Cors, preflightHeaders } from './headers/cors.js'
@@ -163,7 +163,7 @@ export class Pipeline {
       const match = router.match(exchange.path)
       const method = exchange.method === 'HEAD' ? 'GET' : exchange.method
       const route = match?.resource.methods.get(method)
-      if (match === null || route?.route.isPath?.(match.params, exchange.headers) === false) {
+      if (match === null || !isPath(match, route, exchange.headers)) {
         respond.problem(context, {
           name: 'not-found',
           detail: 'There is no resource at this path.',
@@ -393,7 +393,6 @@ export class Pipeline {
         allowed !== result.principal &&
         !('refused' in (await this.judge(security, result.principal, context)))
       // A token of an operator at another address may be stolen.
-      if (isElsewhere) context.reason = 'admin_address_not_allowed'
       respond.problem(context, isElsewhere ? NOT_FROM_HERE : judged.refused)
       return false
     }

@@ -364,9 +364,12 @@ interface RouteSpec<
    * section 3.12.
    */
   readonly errors?: 'problem' | 'oauth' | 'page' | 'negotiated' | 'json-rpc' | 'scim' | undefined
-  /** False: the path names nothing, and is answered as an unknown one. Parameters are not decoded. */
+  /**
+   * False: the path names nothing, and is answered as an unknown one. Parameters are not decoded. Without headers for a
+   * method that no route has.
+   */
   readonly isPath?:
-    | ((params: Readonly<Record<string, string>>, headers: RequestHead['headers']) => boolean)
+    | ((params: Readonly<Record<string, string>>, headers?: RequestHead['headers']) => boolean)
     | undefined
   /** Refuses a request by its head, after the rate limits and before its input is read. */
   readonly refuse?: ((head: RequestHead) => Problem | null) | undefined

@@ -64,7 +64,8 @@ export function errorPageRoutes(i18n: I18nSettings): readonly Route[] {
     isPath: (raw, headers) => {
       const name = decodeParams(raw)?.['name'] ?? ''
       const isKnown = isProblemName(name) || isOAuthCode(name.replaceAll('-', '_'))
-      return isKnown || (Params.safeParse({ name }).success && name !== '' && wantsPage(headers))
+      if (isKnown || headers === undefined) return isKnown
+      return Params.safeParse({ name }).success && name !== '' && wantsPage(headers)
     },
     answer: ({ params, headers }) => {
       const { name } = params as z.infer<typeof Params>

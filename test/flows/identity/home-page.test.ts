@@ -223,6 +223,8 @@ test('a path below /errors that no page can have is answered as other unknown pa
       t.is(answer.headers.get('content-type'), 'application/problem+json', name)
       t.like(await answer.json(), { error: 'not_found' })
     }
+    const posted = await fetch(`${at.baseUrl}/errors/${name}`, { method: 'POST' })
+    t.is(posted.status, 404, `POST ${name}`)
   }
 })
 
