@@ -4,6 +4,9 @@
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
 import type { Random } from '../../runtime/kernel/random.js'
+import { findFormAnswer, storeFormAnswer } from '../../storage/platform/sealing/form-answers.js'
+import type { Transaction } from '../../storage/platform/sql.js'
+import { sha256 } from '../domain/secret-hashes.js'
 
 /** Time in which a form that is sent again gets the same answer. */
 export const REPEATED_MS = 60_000
@@ -35,4 +38,34 @@ export function openAnswer(by: Answering, sealed: Uint8Array): unknown {
   } catch {
     return undefined
   }
+}
+
+/** The form of a tenant, by its secret. */
+type Form = { readonly tenantId: string; readonly secret: string }
+
+/** Stores an answer for a minute, in the transaction that gives it. */
+export const storeAnswer = (
+  tx: Transaction,
+  random: Random,
+  { tenantId, secret }: Form,
+  by: Answering,
+  answer: unknown,
+  now: Date,
+) =>
+  storeFormAnswer(tx, {
+    tenantId,
+    formSha256: sha256(secret),
+    answer: sealAnswer(random, by, answer),
+    expiresAt: new Date(now.getTime() + REPEATED_MS),
+  })
+
+/** The answer of the last minute to a form. Undefined for another browser, or if something else was sent. */
+export async function findAnswer(
+  tx: Transaction,
+  { secret }: Pick<Form, 'secret'>,
+  by: Answering,
+  now: Date,
+): Promise<unknown> {
+  const found = await findFormAnswer(tx, sha256(secret), now)
+  return found && openAnswer(by, found.answer)
 }

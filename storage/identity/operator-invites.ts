@@ -151,27 +151,3 @@ export const useInviteMessage = (
            returning i.role, i.appointed_scopes as "appointedScopes"`,
     values: [tenantId, id, now, tokenSha256],
   })
-
-type NamedInvite = { readonly id: string | null; readonly tokenSha256: Uint8Array }
-
-/** Stores the sealed answer to the form that used an invite up. */
-export const storeInviteAnswer = (
-  tx: Transaction,
-  { id, tokenSha256 }: NamedInvite,
-  answer: Uint8Array,
-) =>
-  execute(tx, {
-    name: 'operator_invite.store_answer',
-    text: `update operator_invites set answer = $3
-           where (id = $1 or token_sha256 = $2) and used_at is not null`,
-    values: [id, Buffer.from(tokenSha256), Buffer.from(answer)],
-  })
-
-/** The sealed answer to the form that used an invite up after `since`. */
-export const findInviteAnswer = (tx: Transaction, { id, tokenSha256 }: NamedInvite, since: Date) =>
-  firstRow<{ readonly answer: Uint8Array }>(tx, {
-    name: 'operator_invite.find_answer',
-    text: `select answer from operator_invites
-           where (id = $1 or token_sha256 = $2) and used_at > $3 and answer is not null`,
-    values: [id, Buffer.from(tokenSha256), since],
-  })

@@ -160,6 +160,7 @@ const WITHOUT_TENANT = [
   'credential_offers_handle_sha256_key',
   'delegation_requests_device_code_sha256_key',
   'delegation_requests_user_code_key',
+  'form_answers_form_sha256_key',
   'identity_assertion_policies_id_key',
   'mail_tickets_link_sha256_key',
   'operator_invites_token_sha256_key',

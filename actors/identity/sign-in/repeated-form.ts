@@ -1,43 +1,33 @@
 /**
  * Forms that use a link or an invite up. One that the same browser sends again within a minute gets the first answer, not
- * the page of a used link. The answer is stored by the transaction of the use.
+ * the page of a used link, while the browser has the earlier session or the one that the answer opened. The answer is
+ * stored by the transaction of the use.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
-import { findInviteAnswer, storeInviteAnswer } from '../../../storage/identity/operator-invites.js'
-import { findTicketAnswer, storeTicketAnswer } from '../../../storage/identity/ways/mail-tickets.js'
+import { findBrowserSession } from '../../../storage/identity/browser-sessions.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
-import { isUuid } from '../../domain/ids.js'
 import { sha256 } from '../../domain/secret-hashes.js'
-import {
-  type Answering,
-  openAnswer,
-  REPEATED_MS,
-  sealAnswer,
-} from '../../platform/sealed-answer.js'
+import { type Answering, findAnswer, storeAnswer } from '../../platform/sealed-answer.js'
 import type { Visitor } from './protocol.js'
 
 type Sent = {
   readonly token: string
-  readonly visitor: Pick<Visitor, 'browserId'>
+  readonly visitor: Pick<Visitor, 'browserId' | 'token'>
   readonly email?: string
   readonly displayName?: string
   readonly password: string
 }
-type Outcome = { readonly tag: string }
+type Outcome = { readonly tag: string; readonly token?: string }
 /** The user is signed in, or signs in as before. */
 export type Accepted =
   | { readonly tag: 'accepted'; readonly token: string; readonly location: string }
   | { readonly tag: 'sign_in'; readonly location: string }
-
-type Answers = {
-  readonly find: (
-    tx: Transaction,
-    token: string,
-    since: Date,
-  ) => Promise<{ readonly answer: Uint8Array } | undefined>
-  readonly store: (tx: Transaction, token: string, answer: Uint8Array) => Promise<unknown>
+type First<Answer> = {
+  readonly answer: Answer
+  /** The session token of the browser when it sent the form. */
+  readonly before: string | null
 }
 
 /** With another password it is another form: that one was not accepted. */
@@ -46,46 +36,45 @@ const answeringTo = ({ token, visitor, email, displayName, password }: Sent): An
   sent: JSON.stringify([token, email, displayName, password]),
 })
 
-const repeatedForm = ({ find, store }: Answers) => ({
-  /** Stores the answer in the transaction that uses the link up. @returns the answer. */
-  async answered<Answer extends Outcome>(
-    tx: Transaction,
-    { random }: { readonly random: Random },
-    sent: Sent,
-    answer: Answer,
-  ): Promise<Answer> {
-    await store(tx, sent.token, sealAnswer(random, answeringTo(sent), answer))
-    return answer
-  },
-
-  /** The first answer to this form, if its link is used up already. Otherwise the outcome. */
-  async orFirst<Result extends Outcome>(
-    { database, clock }: { readonly database: Database; readonly clock: Clock },
-    sent: Sent,
-    outcome: Result,
-    context: MessageContext,
-  ): Promise<Result> {
-    if (outcome.tag !== 'gone' && outcome.tag !== 'spent') return outcome
-    const since = new Date(clock.now().getTime() - REPEATED_MS)
-    // The tenant of a link is unknown before.
-    const found = await database.system((tx) => find(tx, sent.token, since), context)
-    const first = found && openAnswer(answeringTo(sent), found.answer)
-    return (first as Result | undefined) ?? outcome
-  },
-})
-
-export const linkForm = repeatedForm({
-  find: (tx, token, since) => findTicketAnswer(tx, sha256(token), since),
-  store: (tx, token, answer) => storeTicketAnswer(tx, sha256(token), answer),
-})
-
-/** An invite is named by its token, or by the link of its message, which has the id of the invite and a secret. */
-function inviteOf(token: string) {
-  const [id = ''] = token.split('.')
-  return { id: isUuid(id) ? id : null, tokenSha256: sha256(token) }
+/** Stores the answer in the transaction that uses the link up. @returns the answer. */
+export async function answered<Answer extends Outcome>(
+  tx: Transaction,
+  { random, clock }: { readonly random: Random; readonly clock: Clock },
+  sent: Sent,
+  tenantId: string,
+  answer: Answer,
+): Promise<Answer> {
+  const form = { tenantId, secret: sent.token }
+  const first: First<Answer> = { answer, before: sent.visitor.token }
+  await storeAnswer(tx, random, form, answeringTo(sent), first, clock.now())
+  return answer
 }
 
-export const inviteForm = repeatedForm({
-  find: (tx, token, since) => findInviteAnswer(tx, inviteOf(token), since),
-  store: (tx, token, answer) => storeInviteAnswer(tx, inviteOf(token), answer),
-})
+/** The first answer to this form, if its link is used up already. Otherwise the outcome. */
+export async function orFirst<Result extends Outcome>(
+  { database, clock }: { readonly database: Database; readonly clock: Clock },
+  sent: Sent,
+  outcome: Result,
+  context: MessageContext,
+): Promise<Result> {
+  if (outcome.tag !== 'gone' && outcome.tag !== 'spent') return outcome
+  const now = clock.now()
+  // The tenant of a link is unknown before.
+  return database.system(async (tx) => {
+    const found = await findAnswer(tx, { secret: sent.token }, answeringTo(sent), now)
+    const first = found as First<Result> | undefined
+    const isSame = first !== undefined && (await isAsBefore(tx, sent.visitor.token, first, now))
+    return isSame ? first.answer : outcome
+  }, context)
+}
+
+/** True if no user has signed in or out in the browser since. */
+async function isAsBefore(
+  tx: Transaction,
+  session: string | null,
+  { before, answer: { token: opened } }: First<Outcome>,
+  now: Date,
+): Promise<boolean> {
+  if (session !== before && session !== opened) return false
+  return opened === undefined || (await findBrowserSession(tx, sha256(opened), now)) !== undefined
+}

@@ -21,6 +21,7 @@ import { sweepAnnouncements } from '../../../storage/platform/portable/table-lis
 import { removeEndedDelegationRequests } from '../../../storage/agents/delegation-requests.js'
 import { removeEndedDelegations } from '../../../storage/agents/delegations.js'
 import { sweepDeliveries } from '../../../storage/webhooks/deliveries.js'
+import { removeExpiredAnswers } from '../../../storage/platform/sealing/form-answers.js'
 import { sweepIdempotencyKeys } from '../../../storage/platform/idempotency.js'
 import { sweepMailShares } from '../../../storage/operations/mail-shares.js'
 import { sweepMail } from '../../../storage/operations/outgoing-mail.js'
@@ -167,6 +168,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
   mail_shares: (tx, now) => sweepMailShares(tx, ago(now, DAY_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
+  form_answers: (tx, now) => removeExpiredAnswers(tx, now, BATCH_ROWS),
   code_tickets: (tx, now) => removeExpiredCodeTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   guests: sweepGuests,
   known_browsers: (tx, now) => removeOldBrowsers(tx, daysAgo(now, KNOWN_DAYS), BATCH_ROWS),

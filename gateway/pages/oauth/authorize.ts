@@ -87,13 +87,14 @@ export function postedPage(
 
 /** Tells a browser that sends a decision again that the application has its answer. */
 export function answeredBeforePage(
-  { tenant, uiLocales, back }: AnsweredBefore,
+  { decided, clientName, tenant, uiLocales, back }: AnsweredBefore,
   { browser: { languages } }: ReplyContext,
 ): string {
+  const key = decided === 'approved' ? 'authorize.done' : 'device.denied'
   return renderPage(
     'answered-before',
-    { titleKey: 'authorize.done.title', branding: tenant, uiLocales, acceptLanguage: languages },
-    { back },
+    { titleKey: `${key}.title`, branding: tenant, uiLocales, acceptLanguage: languages },
+    { key, decided, name: clientName, back },
   )
 }
 

@@ -63,19 +63,24 @@ export async function insertTicket(tx: Transaction, ticket: NewTicket): Promise<
   })
 }
 
-/** A usable ticket, with the data of its page. */
-export type TicketFound = {
+/** A usable link, its tenant, and the sign-in in which it was requested. */
+type LinkFound = {
   readonly tenantId: string
   readonly tenantName: string
   readonly tenantSettings: Readonly<Record<string, unknown>>
-  readonly accountId: string
+  /** Lower case in a sign-up. */
   readonly email: Email
+  readonly flowSha256: Uint8Array | null
+  readonly browserSha256: Uint8Array | null
+}
+
+/** A usable ticket, with the data of its page. */
+export type TicketFound = LinkFound & {
+  readonly accountId: string
   readonly displayName: string
   readonly emailVerified: boolean
   /** The account has a way into the tenant, or a second factor. */
   readonly hasKey: boolean
-  readonly flowSha256: Uint8Array | null
-  readonly browserSha256: Uint8Array | null
   /** Issued by `svc admin recover`, and not sent to the mailbox. */
   readonly isRecovery: boolean
   readonly expiresAt: Date
@@ -108,16 +113,7 @@ export const findTicket = (
   })
 
 /** A usable link of a sign-up. Its address may have no account. */
-export type SignUpTicket = {
-  readonly tenantId: string
-  readonly tenantName: string
-  readonly tenantSettings: Readonly<Record<string, unknown>>
-  readonly controlPlane: boolean
-  /** Lower case. */
-  readonly email: Email
-  readonly flowSha256: Uint8Array | null
-  readonly browserSha256: Uint8Array | null
-}
+export type SignUpTicket = LinkFound & { readonly controlPlane: boolean }
 
 const SIGN_UP = `t.tenant_id as "tenantId", o.name as "tenantName", o.settings as "tenantSettings",
              o.control_plane as "controlPlane", t.email_key as email,
@@ -178,23 +174,6 @@ export const useTicket = (
            where t.link_sha256 = $1 and t.purpose = $2 and ${ALIVE}
            returning ${FOUND}`,
     values: [Buffer.from(linkSha256), purpose, now],
-  })
-
-/** Stores the sealed answer to the form that used a link up. */
-export const storeTicketAnswer = (tx: Transaction, linkSha256: Uint8Array, answer: Uint8Array) =>
-  execute(tx, {
-    name: 'mail_ticket.store_answer',
-    text: `update mail_tickets set answer = $2 where link_sha256 = $1 and used_at is not null`,
-    values: [Buffer.from(linkSha256), Buffer.from(answer)],
-  })
-
-/** The sealed answer to the form that used a link up after `since`. */
-export const findTicketAnswer = (tx: Transaction, linkSha256: Uint8Array, since: Date) =>
-  firstRow<{ readonly answer: Uint8Array }>(tx, {
-    name: 'mail_ticket.find_answer',
-    text: `select answer from mail_tickets
-           where link_sha256 = $1 and used_at > $2 and answer is not null`,
-    values: [Buffer.from(linkSha256), since],
   })
 
 /**

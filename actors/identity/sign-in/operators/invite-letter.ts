@@ -19,7 +19,7 @@ import { isUuid } from '../../../domain/ids.js'
 import { hex, homeOf, joinAsOperator, Suspended } from './invite.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
 import type { InviteMessageShown, SignInProtocol } from '../protocol.js'
-import { type Accepted, inviteForm } from '../repeated-form.js'
+import { type Accepted, answered, orFirst } from '../repeated-form.js'
 import { openFirstSession } from '../sessions/open-session.js'
 
 export const readOperatorInviteLetter: SignInHandler<'readOperatorInviteLetter'> = async (
@@ -37,7 +37,7 @@ export const acceptOperatorInviteLetter: SignInHandler<'acceptOperatorInviteLett
   context,
 ) => {
   const outcome = await acceptOnce(tools, message, context)
-  return inviteForm.orFirst(tools, message, outcome, context)
+  return orFirst(tools, message, outcome, context)
 }
 
 const acceptOnce: SignInHandler<'acceptOperatorInviteLetter'> = async (tools, message, context) => {
@@ -88,7 +88,7 @@ function accept(
     const how = 'invitation'
     const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
     await proveMailbox(tx, tools, proof, now, context)
-    const done = (answer: Accepted) => inviteForm.answered(tx, tools, message, answer)
+    const done = (answer: Accepted) => answered(tx, tools, message, tenantId, answer)
     const home = homeOf(tools, tenantId)
     if (phc === null || !(await setFirstPassword(tx, accountId, phc, displayName, now))) {
       const query = new URLSearchParams({ tenant_id: tenantId })

@@ -29,7 +29,7 @@ import { brandingOf } from '../../../domain/tenants/branding.js'
 import { orBusy } from '../limits/lockout.js'
 import type { SignInActorTools, SignInHandler } from '../needs.js'
 import type { AcceptInvite } from '../protocol.js'
-import { inviteForm } from '../repeated-form.js'
+import { answered, orFirst } from '../repeated-form.js'
 import { openFirstSession } from '../sessions/open-session.js'
 
 const LINK_TOKEN_BYTES = 32
@@ -41,7 +41,7 @@ export const acceptOperatorInvite: SignInHandler<'acceptOperatorInvite'> = async
   context,
 ) => {
   const outcome = await acceptOnce(tools, message, context)
-  return inviteForm.orFirst(tools, message, outcome, context)
+  return orFirst(tools, message, outcome, context)
 }
 
 const acceptOnce: SignInHandler<'acceptOperatorInvite'> = async (tools, message, context) => {
@@ -132,7 +132,7 @@ async function acceptDirectly(
       const person = { tenantId, tenantSettings, accountId: id, sub }
       const token = await openFirstSession(tx, tools, person, message.visitor, now, context)
       const accepted = { tag: 'accepted', token, location: homeOf(tools, tenantId) } as const
-      return inviteForm.answered(tx, tools, message, accepted)
+      return answered(tx, tools, message, tenantId, accepted)
     }, context)
   } catch (error) {
     if (error instanceof AddressTaken) return null

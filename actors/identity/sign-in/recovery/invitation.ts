@@ -7,7 +7,7 @@ import { personEvent } from '../../../platform/people/person-events.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { shownName } from '../../../domain/shown-names.js'
 import { expiredLink, type OpenLink, readLink } from '../expired-link.js'
-import { type Accepted, linkForm } from '../repeated-form.js'
+import { type Accepted, answered, orFirst } from '../repeated-form.js'
 import { openFirstSession } from '../sessions/open-session.js'
 import { choosePassword } from './choose-password.js'
 import { proveMailbox } from '../../../platform/people/mailbox-proof.js'
@@ -41,7 +41,7 @@ export const acceptInvitation: PasswordRecoveryHandler<'acceptInvitation'> = asy
   context,
 ) => {
   const outcome = await acceptOnce(tools, message, context)
-  return linkForm.orFirst(tools, message, outcome, context)
+  return orFirst(tools, message, outcome, context)
 }
 
 const acceptOnce: PasswordRecoveryHandler<'acceptInvitation'> = async (tools, message, context) => {
@@ -80,7 +80,7 @@ const acceptOnce: PasswordRecoveryHandler<'acceptInvitation'> = async (tools, me
     const type = 'tenant_user.activated'
     const activated = { tenantId, sub, sessionId: null, requestId, type } as const
     appendEvents(tx, [personEvent(tools.random, activated, now)])
-    const done = (answer: Accepted) => linkForm.answered(tx, tools, message, answer)
+    const done = (answer: Accepted) => answered(tx, tools, message, tenantId, answer)
     if (!isFirst) return done({ tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` })
     const person = { tenantId, tenantSettings, accountId, sub }
     const session = await openFirstSession(tx, tools, person, visitor, now, context)

@@ -7,7 +7,7 @@ import { findSignIn } from '../../../../storage/identity/sign-ins.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { soughtEmail } from '../../../domain/email.js'
 import { expiredLink, linkPage, readLink } from '../expired-link.js'
-import { linkForm } from '../repeated-form.js'
+import { answered, orFirst } from '../repeated-form.js'
 import { knownBrowserName, rememberVisit } from '../second-factors/risk.js'
 import { beginAccountFlow, flowPage, progressIn } from '../flow/progress.js'
 import { sendWithTicket } from '../../../platform/mail/with-ticket.js'
@@ -111,7 +111,7 @@ export const resetPassword: PasswordRecoveryHandler<'resetPassword'> = async (
   context,
 ) => {
   const outcome = await resetOnce(tools, message, context)
-  return linkForm.orFirst(tools, message, outcome, context)
+  return orFirst(tools, message, outcome, context)
 }
 
 const resetOnce: PasswordRecoveryHandler<'resetPassword'> = async (tools, message, context) => {
@@ -162,6 +162,6 @@ const resetOnce: PasswordRecoveryHandler<'resetPassword'> = async (tools, messag
       const recovered = { ...done, type: 'admin.account.recovered', data } as const
       appendAudit(tx, [personAuditRecord(tools.random, recovered, now)])
     }
-    return linkForm.answered(tx, tools, message, { tag: 'done', tenant })
+    return answered(tx, tools, message, tenantId, { tag: 'done', tenant })
   }, context)
 }

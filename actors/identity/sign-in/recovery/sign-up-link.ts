@@ -31,7 +31,7 @@ import { isSameHash, sha256 } from '../../../domain/secret-hashes.js'
 import { expiredLink, readExpiredLink } from '../expired-link.js'
 import { readProgress } from '../flow/progress.js'
 import { becomeTenantUser } from '../joining.js'
-import { type Accepted, linkForm } from '../repeated-form.js'
+import { type Accepted, answered, orFirst } from '../repeated-form.js'
 import { openFirstSession } from '../sessions/open-session.js'
 import { choosePassword } from './choose-password.js'
 import type { PasswordRecoveryHandler, PasswordRecoveryTools } from './needs.js'
@@ -61,7 +61,7 @@ export const finishSignUp: PasswordRecoveryHandler<'finishSignUp'> = async (
   context,
 ) => {
   const outcome = await finishOnce(tools, message, context)
-  return linkForm.orFirst(tools, message, outcome, context)
+  return orFirst(tools, message, outcome, context)
 }
 
 const finishOnce: PasswordRecoveryHandler<'finishSignUp'> = async (tools, message, context) => {
@@ -161,7 +161,7 @@ function createAccount(
       phc !== null &&
       (proved !== 'known' || !shown.isKnown) &&
       (await setFirstPassword(tx, accountId, phc, displayName, now))
-    const done = (answer: Accepted) => linkForm.answered(tx, tools, message, answer)
+    const done = (answer: Accepted) => answered(tx, tools, message, tenantId, answer)
     if (!isFirst) {
       const query = isAlive ? `flow=${flow}` : `tenant_id=${tenantId}`
       return done({ tag: 'sign_in', location: `/auth/login?${query}` })

@@ -64,7 +64,7 @@ const decideAuthorization: Handling<'decideAuthorization'> = async (needs, messa
   const found = await findPending(needs, handle, context)
   if (found === null) return notPending(needs, message, context)
   const { row } = found
-  const answer = sealDecision(needs.random, message, { code: null })
+  const answer = sealDecision(needs.random, message, { codeSha256: null })
   const ids = [row.id, row.pushedId].filter((id) => id !== null)
   const denied = await needs.database.tenant(row.tenantId, (tx) =>
     consumeAuthorizationRequests(tx, row.tenantId, ids, needs.clock.now(), answer),

@@ -10,7 +10,8 @@ import { joinSession } from '../../../../storage/oauth/logouts.js'
 import { openPersonSession } from '../../../../storage/oauth/token-sessions.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { BrowserSession } from '../../../identity/sign-in/sessions/protocol.js'
-import { sealDecision } from './answered.js'
+import { storeAnswer } from '../../../platform/sealed-answer.js'
+import { answeringOf, sealDecision } from './answered.js'
 import { grantedDetails } from './credential-requests.js'
 import type { InteractionNeeds, PendingRequest } from './pending-request.js'
 import { scopesAt } from './resource-consent.js'
@@ -69,12 +70,20 @@ async function write(
   const { tenantId, id: clientId } = client
   const { id: sessionId, sub: subject, organizationId, level, amr, authTime } = session
   const used = [stored?.id ?? null, pushedId].filter((id) => id !== null)
-  const answer =
-    stored === null
-      ? null
-      : sealDecision(random, { handle: stored.handle, browserId }, { code, subject })
+  const codeSha256 = sha256(code)
+  let answer: Uint8Array | null = null
+  if (stored !== null) {
+    const by = { handle: stored.handle, browserId }
+    const hex = Buffer.from(codeSha256).toString('hex')
+    answer = sealDecision(random, by, { codeSha256: hex, subject })
+  }
   if (used.length > 0 && !(await consumeAuthorizationRequests(tx, tenantId, used, now, answer)))
     throw new RequestConsumed('the request was already used')
+  if (stored !== null) {
+    const { handle } = stored
+    const by = answeringOf({ handle, browserId })
+    await storeAnswer(tx, random, { tenantId, secret: handle }, by, code, now)
+  }
   const isOpen = await openPersonSession(tx, {
     tenantId,
     sessionId,
@@ -107,7 +116,7 @@ async function write(
   await insertCode(tx, {
     tenantId,
     id: grantId,
-    codeSha256: sha256(code),
+    codeSha256,
     clientId,
     sessionId,
     subject,

@@ -114,6 +114,8 @@ export type Posted = {
 /** This browser decided before, and the application has the answer. */
 export type AnsweredBefore = {
   readonly tag: 'answered_before'
+  readonly decided: 'approved' | 'denied'
+  readonly clientName: string
   readonly tenant: PageTenant
   readonly uiLocales: string | null
   /** A link to start again. Null if the application has no address for it. */

@@ -5,19 +5,13 @@ import { findEndedAuthorizationRequest } from '../../../../storage/oauth/authori
 import { findObservedFacts } from '../../../../storage/oauth/observed-clients.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
-import { answeredBefore } from './answered.js'
+import { answeredBefore, type Repeated } from './answered.js'
 import { type AuthorizationNeeds, clientOf, findRequest, refused } from './find-request.js'
 import { type Outcome, proceed } from './interaction.js'
 import { codeAnswer, errorAnswer, startOf } from './locations.js'
 import type { AuthorizationRequest } from './parameters.js'
 import type { Allowed, PendingRequest } from './pending-request.js'
-import type {
-  Answered,
-  AnsweredBefore,
-  BeginAuthorization,
-  Refused,
-  ResumeAuthorization,
-} from './protocol.js'
+import type { Answered, AnsweredBefore, BeginAuthorization, Refused } from './protocol.js'
 import { isRegistered } from './validate-request.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 
@@ -103,7 +97,7 @@ export async function findPending(
  */
 export async function notPending(
   needs: AuthorizationNeeds,
-  message: ResumeAuthorization,
+  message: Repeated,
   context: MessageContext,
 ): Promise<Answered | AnsweredBefore | Refused> {
   const { handle } = message
@@ -123,7 +117,9 @@ export async function notPending(
   if (before === null) return { ...OVER, uiLocales, back }
   if (before.tag === 'again') return answerOf(needs, { client, request: row.request }, before.code)
   const tenant = brandingOf(client.tenantId, client.tenantName, client.tenantSettings)
-  return { tag: 'answered_before', tenant, uiLocales, back: back ?? null }
+  const { decided } = before
+  const { name: clientName } = client
+  return { tag: 'answered_before', decided, clientName, tenant, uiLocales, back: back ?? null }
 }
 
 /** The answer with the code, or of a denial. */
@@ -140,7 +136,7 @@ export function answerOf(
 /** Continues a stored request. One that another process answered has its outcome. */
 export async function continueStored(
   needs: AuthorizationNeeds,
-  message: ResumeAuthorization,
+  message: Repeated,
   allowed: Allowed | null,
   context: MessageContext,
   choice?: PendingRequest['choice'],

@@ -1,8 +1,9 @@
 /** Forms that use a link or an invite up, and that a browser sends again: a double click, or Back and again. */
+import { createHash } from 'node:crypto'
 import test from 'ava'
 import { openBrowser, type TestBrowser } from '../../../support/pages/browser.js'
 import { mailbox, mailDomain } from '../../../support/identity/addresses.js'
-import { bootstrapped, SESSION_COOKIE } from '../../../support/identity/person.js'
+import { bootstrapped, enrolledBrowser, SESSION_COOKIE } from '../../../support/identity/person.js'
 import { ownDomain } from '../../../support/identity/squatting.js'
 import { pathIn, sharedMail } from '../../../support/operations/letters.js'
 import { sharedApi } from '../../../support/service.js'
@@ -12,6 +13,9 @@ const USERS = '/api/v1/tenant-users'
 const PASSWORD = 'a password of the harbour master'
 const mail = await sharedMail()
 const { api, running } = await sharedApi('people')
+const strangerSession = bootstrapped(running)
+  .then((person) => enrolledBrowser(running, person))
+  .then(({ browser }) => browser.cookies.get(SESSION_COOKIE)!)
 
 type Sent = {
   readonly tenantId: string
@@ -88,13 +92,33 @@ for (const [form, prepare] of Object.entries(FORMS))
     t.is((await send({ password: `${PASSWORD}!` })).status, 410, 'another form')
     t.is((await send({}, 1)).status, 410, 'another browser')
     t.is((await browser.get(path)).status, 410, 'the page')
+    const stranger = await strangerSession
+    browser.cookies.set(SESSION_COOKIE, stranger)
+    t.like(await send(), { status: 410, session: stranger }, 'another user has signed in since')
+    if (first.session === undefined) browser.cookies.delete(SESSION_COOKIE)
+    else browser.cookies.set(SESSION_COOKIE, first.session)
+    t.deepEqual(await send(), first)
     await sql(running)`
-      update mail_tickets set used_at = used_at - interval '61 seconds' where tenant_id = ${tenantId}`
-    await sql(running)`
-      update operator_invites set used_at = used_at - interval '61 seconds'
+      update form_answers set expires_at = expires_at - interval '61 seconds'
       where tenant_id = ${tenantId}`
     t.is((await send()).status, 410, 'after a minute')
   })
+
+test('a form that is sent again after signing out opens no session', async (t) => {
+  const browser = openBrowser(running)
+  const { path, fields } = await FORMS['an operator invite']!(browser)
+  const page = await browser.get(path)
+  const signsIn = async () => (await browser.submit(page, fields)).status
+  t.is(await signsIn(), 303)
+  t.is(await signsIn(), 303)
+  const token = browser.cookies.get(SESSION_COOKIE)!
+  const hash = createHash('sha256').update(token).digest()
+  await sql(running)`
+    update browser_sessions set ended_at = now(), ended_reason = 'logout'
+    where token_sha256 = ${hash}`
+  browser.cookies.delete(SESSION_COOKIE)
+  t.is(await signsIn(), 410)
+})
 
 test('a link of an account that stays leads to the sign-in again', async (t) => {
   const at = await workspaceOf()
