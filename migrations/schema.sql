@@ -724,6 +724,12 @@ begin
   return null;
 end $function$;
 
+CREATE OR REPLACE FUNCTION public.svc_seals_with_stamps()
+ RETURNS boolean
+ LANGUAGE sql
+ IMMUTABLE PARALLEL SAFE
+AS $function$ select true $function$;
+
 CREATE OR REPLACE FUNCTION public.svc_sinks_due()
  RETURNS trigger
  LANGUAGE plpgsql
@@ -1948,6 +1954,21 @@ alter table events enable row level security;
 alter table events force row level security;
 create policy tenant on events using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table form_answers (
+  tenant_id uuid not null,
+  form_sha256 bytea not null,
+  answer bytea not null,
+  expires_at timestamp with time zone not null,
+  constraint form_answers_pkey PRIMARY KEY (tenant_id, form_sha256),
+  constraint form_answers_form_sha256_key UNIQUE (form_sha256),
+  constraint form_answers_form_sha256_check CHECK ((length(form_sha256) = 32)),
+  constraint form_answers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX form_answers_expiry ON public.form_answers USING btree (expires_at);
+alter table form_answers enable row level security;
+alter table form_answers force row level security;
+create policy tenant on form_answers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table idempotency_keys (
   tenant_id uuid not null,
   key_sha256 bytea not null,
@@ -2150,7 +2171,6 @@ create table mail_tickets (
   expires_at timestamp with time zone not null,
   used_at timestamp with time zone,
   recovery boolean default false not null,
-  answer bytea,
   constraint mail_tickets_pkey PRIMARY KEY (tenant_id, id),
   constraint mail_tickets_link_sha256_key UNIQUE (link_sha256),
   constraint mail_tickets_attempts_left_check CHECK ((attempts_left >= 0)),
@@ -2215,7 +2235,6 @@ create table operator_invites (
   used_at timestamp with time zone,
   letters jsonb default '{}'::jsonb not null,
   appointed_scopes text[] default '{}'::text[] not null,
-  answer bytea,
   constraint operator_invites_pkey PRIMARY KEY (tenant_id, id),
   constraint operator_invites_token_sha256_key UNIQUE (token_sha256),
   constraint operator_invites_role_check CHECK ((role = ANY (ARRAY['owner'::text, 'admin'::text, 'member'::text]))),
@@ -3012,6 +3031,7 @@ create table sso_providers (
   active boolean not null,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  client_secret_sealed_stamp bytea,
   constraint sso_providers_pkey PRIMARY KEY (tenant_id, id),
   constraint sso_providers_check CHECK (((token_endpoint_auth_method = 'none'::text) = (client_secret_sealed IS NULL))),
   constraint sso_providers_token_endpoint_auth_method_check CHECK ((token_endpoint_auth_method = ANY (ARRAY['client_secret_basic'::text, 'client_secret_post'::text, 'none'::text]))),
@@ -3277,6 +3297,7 @@ create table totp_factors (
   confirmed_at timestamp with time zone,
   last_step bigint,
   last_used_at timestamp with time zone,
+  secret_sealed_stamp bytea,
   constraint totp_factors_pkey PRIMARY KEY (account_id, id),
   constraint totp_factors_check CHECK (((confirmed_at IS NULL) OR (last_step IS NOT NULL))),
   constraint totp_factors_account_id_fkey FOREIGN KEY (account_id) REFERENCES accounts(id) ON DELETE CASCADE
@@ -3422,6 +3443,7 @@ create table vault_credentials (
   last_used_at timestamp with time zone,
   revoked_at timestamp with time zone,
   token_of uuid,
+  secret_stamp bytea,
   constraint vault_credentials_pkey PRIMARY KEY (tenant_id, id),
   constraint vault_credentials_check CHECK (((token_of IS NULL) OR ((credential_type = ANY (ARRAY['api_key'::text, 'custom'::text])) AND non_exportable))),
   constraint vault_credentials_check1 CHECK (((status = 'revoked'::text) = (revoked_at IS NOT NULL))),
@@ -3507,6 +3529,7 @@ create table vault_managed_tokens (
   refreshing_until timestamp with time zone,
   failure jsonb,
   retry_at timestamp with time zone,
+  token_stamp bytea,
   constraint vault_managed_tokens_pkey PRIMARY KEY (tenant_id, credential_id),
   constraint vault_managed_tokens_check CHECK (((token IS NULL) = (obtained_at IS NULL))),
   constraint vault_managed_tokens_check1 CHECK (((refresher IS NULL) = (refreshing_until IS NULL))),
@@ -3719,6 +3742,8 @@ create table webhooks (
   deleted_at timestamp with time zone,
   secret_hint integer,
   previous_secret_hint integer,
+  secret_stamp bytea,
+  previous_secret_stamp bytea,
   constraint webhooks_pkey PRIMARY KEY (tenant_id, id),
   constraint webhooks_id_key UNIQUE (id),
   constraint webhooks_check CHECK (((secret IS NULL) = (deleted_at IS NOT NULL))),

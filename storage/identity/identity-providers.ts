@@ -1,6 +1,7 @@
 /** Identity providers of a tenant. The client secret is already sealed. */
 import { ending } from '../platform/ends/ending.js'
 import { allRows, execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { partsOf, stamped } from '../platform/sealing/stamps.js'
 import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 
 export type IdentityProviderRow = {
@@ -25,31 +26,36 @@ export type IdentityProviderRow = {
 }
 
 /** Associated data of the sealed client secret. */
-export const providerSecretContext = (id: string): string => `sso_provider:${id}:client_secret`
+export const providerSecretContext = (id: string) => ({
+  rewritten: `sso_provider:${id}:client_secret`,
+})
 
-const COLUMNS =
-  columnsOf(`tenant_id id name issuer client_id client_secret_sealed token_endpoint_auth_method
-  scopes authorization_endpoint token_endpoint userinfo_endpoint jwks_uri trusted_acr_values provision active
-  created_at updated_at`)
+const COLUMNS = `${stamped('client_secret_sealed')} as "clientSecretSealed",
+  ${columnsOf(`tenant_id id name issuer client_id token_endpoint_auth_method scopes authorization_endpoint token_endpoint
+  userinfo_endpoint jwks_uri trusted_acr_values provision active created_at updated_at`)}`
 
-const valuesOf = (row: IdentityProviderRow) => [
-  row.tenantId,
-  row.id,
-  row.name,
-  row.issuer,
-  row.clientId,
-  row.clientSecretSealed === null ? null : Buffer.from(row.clientSecretSealed),
-  row.tokenEndpointAuthMethod,
-  row.scopes,
-  row.authorizationEndpoint,
-  row.tokenEndpoint,
-  row.userinfoEndpoint,
-  row.jwksUri,
-  row.trustedAcrValues,
-  row.provision,
-  row.active,
-  row.updatedAt,
-]
+function valuesOf(row: IdentityProviderRow) {
+  const secret = row.clientSecretSealed && partsOf(row.clientSecretSealed)
+  return [
+    row.tenantId,
+    row.id,
+    row.name,
+    row.issuer,
+    row.clientId,
+    secret?.sealed ?? null,
+    row.tokenEndpointAuthMethod,
+    row.scopes,
+    row.authorizationEndpoint,
+    row.tokenEndpoint,
+    row.userinfoEndpoint,
+    row.jwksUri,
+    row.trustedAcrValues,
+    row.provision,
+    row.active,
+    row.updatedAt,
+    secret?.stamp ?? null,
+  ]
+}
 
 /** Inserts a provider unless the tenant has `most`; then false. Concurrent inserts wait for each other. */
 export async function insertIdentityProvider(
@@ -67,10 +73,11 @@ export async function insertIdentityProvider(
     text: `insert into sso_providers (tenant_id, id, name, issuer, client_id, client_secret_sealed,
              token_endpoint_auth_method, scopes, authorization_endpoint, token_endpoint,
              userinfo_endpoint, jwks_uri, trusted_acr_values, provision, active, created_at,
-             updated_at)
+             updated_at, client_secret_sealed_stamp)
            select $1::uuid, $2::uuid, $3, $4, $5, $6::bytea, $7, $8::text[], $9, $10, $11, $12,
-             $13::text[], $14::boolean, $15::boolean, $16::timestamptz, $16::timestamptz
-           where (select count(*) from sso_providers where tenant_id = $1) < $17`,
+             $13::text[], $14::boolean, $15::boolean, $16::timestamptz, $16::timestamptz,
+             $17::bytea
+           where (select count(*) from sso_providers where tenant_id = $1) < $18`,
     values: [...valuesOf(row), most],
   })
 }
@@ -83,7 +90,7 @@ export const replaceIdentityProviderRow = (tx: Transaction, row: IdentityProvide
              client_secret_sealed = $6, token_endpoint_auth_method = $7, scopes = $8,
              authorization_endpoint = $9, token_endpoint = $10, userinfo_endpoint = $11,
              jwks_uri = $12, trusted_acr_values = $13, provision = $14, active = $15,
-             updated_at = $16
+             updated_at = $16, client_secret_sealed_stamp = $17
            where tenant_id = $1 and id = $2`,
     values: valuesOf(row),
   })

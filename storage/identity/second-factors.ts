@@ -2,6 +2,7 @@
  * TOTP factors and recovery codes of accounts. Each code is used up by one conditional statement. Global, so every
  * transaction here crosses tenants.
  */
+import { partsOf, stamped } from '../platform/sealing/stamps.js'
 import { firstRow, isChanged, onlyRow, onlyValue, type Transaction } from '../platform/sql.js'
 
 export type TotpFactorRow = {
@@ -13,9 +14,9 @@ export type TotpFactorRow = {
 }
 
 /** Associated data of a sealed secret: it can be unsealed only for its own row. */
-export const totpSecretContext = (id: string): string => `totp_factor:${id}:secret`
+export const totpSecretContext = (id: string) => ({ rewritten: `totp_factor:${id}:secret` })
 
-const COLUMNS = `id, secret_sealed as "secretSealed", created_at as "createdAt",
+const COLUMNS = `id, ${stamped('secret_sealed')} as "secretSealed", created_at as "createdAt",
   confirmed_at as "confirmedAt", last_used_at as "lastUsedAt"`
 
 /** The confirmed factor of an account. */
@@ -43,15 +44,18 @@ export async function offerTotp(
   factor: { readonly id: string; readonly secretSealed: Uint8Array; readonly createdAt: Date },
   since: Date,
 ): Promise<TotpFactorRow | undefined> {
+  const { sealed, stamp } = partsOf(factor.secretSealed)
   await tx.query({
     name: 'totp_factor.offer',
-    text: `insert into totp_factors as f (account_id, id, secret_sealed, created_at)
-           values ($1, $2, $3, $4)
+    text: `insert into totp_factors as f (account_id, id, secret_sealed, secret_sealed_stamp,
+             created_at)
+           values ($1, $2, $3, $6, $4)
            on conflict (account_id) where confirmed_at is null do update
              set id = excluded.id, secret_sealed = excluded.secret_sealed,
+                 secret_sealed_stamp = excluded.secret_sealed_stamp,
                  created_at = excluded.created_at
              where f.created_at <= $5`,
-    values: [accountId, factor.id, Buffer.from(factor.secretSealed), factor.createdAt, since],
+    values: [accountId, factor.id, sealed, factor.createdAt, since, stamp],
   })
   return findOfferedTotp(tx, accountId, since)
 }
@@ -66,16 +70,18 @@ export const confirmTotp = (
   { id, secretSealed }: Pick<TotpFactorRow, 'id' | 'secretSealed'>,
   step: number,
   now: Date,
-) =>
-  isChanged(tx, {
+) => {
+  const { sealed, stamp } = partsOf(secretSealed)
+  return isChanged(tx, {
     name: 'totp_factor.confirm',
     text: `update totp_factors
-           set secret_sealed = $5, confirmed_at = $4, last_step = $3, last_used_at = $4
+           set secret_sealed = $5, secret_sealed_stamp = $6, confirmed_at = $4, last_step = $3, last_used_at = $4
            where account_id = $1 and id = $2 and confirmed_at is null
              and not exists (select from totp_factors o
                where o.account_id = $1 and o.confirmed_at is not null)`,
-    values: [accountId, id, step, now, Buffer.from(secretSealed)],
+    values: [accountId, id, step, now, sealed, stamp],
   })
+}
 
 /** Uses up a time step: steps at or before the last used one are refused (RFC 6238 section 5.2). */
 export const spendTotpStep = (

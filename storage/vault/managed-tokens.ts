@@ -2,6 +2,7 @@
  * Managed access tokens of `oauth2` credentials, and the refresh lease of a process. One
  * statement claims a lease, also an expired one of another process.
  */
+import { partsOf, stamped } from '../platform/sealing/stamps.js'
 import { execute, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 export type ClientAuth = 'basic' | 'post'
@@ -19,14 +20,14 @@ export type ManagedTokenRow = {
 }
 
 /** Associated data of a sealed token, which binds it to its row. */
-export function managedTokenContext(credentialId: string): string {
-  return `vault_managed_token:${credentialId}:token`
-}
+export const managedTokenContext = (credentialId: string) => ({
+  rewritten: `vault_managed_token:${credentialId}:token`,
+})
 
 export const findManagedToken = (tx: Transaction, tenantId: string, credentialId: string) =>
   firstRow<ManagedTokenRow>(tx, {
     name: 'managed_token.find',
-    text: `select token, obtained_at as "obtainedAt", expires_at as "expiresAt",
+    text: `select ${stamped('token')} as token, obtained_at as "obtainedAt", expires_at as "expiresAt",
              client_auth as "clientAuth", failure, retry_at as "retryAt"
            from vault_managed_tokens where tenant_id = $1 and credential_id = $2`,
     values: [tenantId, credentialId],
@@ -78,20 +79,22 @@ export const keepManagedToken = (
   credentialId: string,
   refresher: string,
   { token, obtainedAt, expiresAt, clientAuth }: NewManagedToken,
-) =>
-  execute(tx, {
+) => {
+  const { sealed, stamp } = partsOf(token)
+  return execute(tx, {
     name: 'managed_token.keep',
     text: `insert into vault_managed_tokens as m
-             (tenant_id, credential_id, token, obtained_at, expires_at, client_auth)
-           values ($1, $2, $4, $5, $6, $7)
+             (tenant_id, credential_id, token, obtained_at, expires_at, client_auth, token_stamp)
+           values ($1, $2, $4, $5, $6, $7, $8)
            on conflict (tenant_id, credential_id) do update
-             set token = $4, obtained_at = $5, expires_at = $6, client_auth = $7,
+             set token = $4, token_stamp = $8, obtained_at = $5, expires_at = $6, client_auth = $7,
                failure = null, retry_at = null,
                refresher = case when m.refresher = $3 then null else m.refresher end,
                refreshing_until = case when m.refresher = $3 then null else m.refreshing_until end
              where m.obtained_at is null or m.obtained_at <= $5`,
-    values: [tenantId, credentialId, refresher, token, obtainedAt, expiresAt, clientAuth],
+    values: [tenantId, credentialId, refresher, sealed, obtainedAt, expiresAt, clientAuth, stamp],
   })
+}
 
 /** Stores a failed refresh and releases the lease of `refresher`. */
 export const keepRefreshFailure = (

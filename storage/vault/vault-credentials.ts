@@ -1,6 +1,7 @@
 /** Credentials of the vault. Secrets are sealed and unsealed by the callers. */
 import type { Credential } from '../../actors/domain/entities/vault.js'
 import { allRows, execute, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import { partsOf, stamped } from '../platform/sealing/stamps.js'
 import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 
 export type VaultCredentialRow = Credential & {
@@ -30,9 +31,9 @@ type NewVaultCredential = Omit<
 > & { readonly secret: Uint8Array | null }
 
 /** Associated data of a sealed secret, which binds it to its row. */
-export function credentialSecretContext(id: string): string {
-  return `vault_credential:${id}:secret`
-}
+export const credentialSecretContext = (id: string) => ({
+  rewritten: `vault_credential:${id}:secret`,
+})
 
 /** Inserts a credential. Undefined when the tenant has `most` active ones already (0 for no limit). */
 export async function insertVaultCredential(
@@ -42,13 +43,14 @@ export async function insertVaultCredential(
 ): Promise<VaultCredentialRow | undefined> {
   // Counted under a lock, so that concurrent inserts cannot exceed the limit.
   if (most > 0 && (await countUnderLock(tx, c.tenantId)) >= most) return undefined
+  const secret = c.secret && partsOf(c.secret)
   return firstRow<VaultCredentialRow>(tx, {
     name: 'vault_credential.insert',
     text: `with c as (
              insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider,
                credential_type, label, auth_scheme, allowed_hosts, non_exportable, metadata, secret,
-               ca_public_key, created_at, updated_at, token_of)
-             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15)
+               ca_public_key, created_at, updated_at, token_of, secret_stamp)
+             values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $14, $15, $16)
              returning *)
            select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
     values: [
@@ -63,10 +65,11 @@ export async function insertVaultCredential(
       c.allowedHosts,
       c.nonExportable,
       JSON.stringify(c.metadata),
-      c.secret,
+      secret?.sealed ?? null,
       c.caPublicKey,
       c.createdAt,
       c.tokenOf,
+      secret?.stamp ?? null,
     ],
   })
 }
@@ -89,7 +92,7 @@ async function countUnderLock(tx: Transaction, tenantId: string): Promise<number
 export const findVaultCredential = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<SecretCredentialRow>(tx, {
     name: 'vault_credential.find',
-    text: `select ${COLUMNS}, c.secret
+    text: `select ${COLUMNS}, ${SECRET}
            from vault_credentials c join tenants t on t.id = c.tenant_id
            where c.tenant_id = $1 and c.id = $2`,
     values: [tenantId, id],
@@ -116,7 +119,7 @@ export const readHeldCredentials = (tx: Transaction, tenantId: string, ids: read
 export const lockVaultCredential = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<SecretCredentialRow>(tx, {
     name: 'vault_credential.lock',
-    text: `select ${COLUMNS}, c.secret
+    text: `select ${COLUMNS}, ${SECRET}
            from vault_credentials c join tenants t on t.id = c.tenant_id
            where c.tenant_id = $1 and c.id = $2 for update of c`,
     values: [tenantId, id],
@@ -133,7 +136,7 @@ export async function lockWithItsSource(
 ): Promise<SecretCredentialRow | undefined> {
   const { rows } = await tx.query<SecretCredentialRow>({
     name: 'vault_credential.lock_with_source',
-    text: `select ${COLUMNS}, c.secret
+    text: `select ${COLUMNS}, ${SECRET}
            from vault_credentials c join tenants t on t.id = c.tenant_id
            where c.tenant_id = $1 and (c.id = $2 or c.id = (
              select token_of from vault_credentials where tenant_id = $1 and id = $2))
@@ -177,16 +180,19 @@ export const replaceCredentialSecret = (
   secret: Uint8Array,
   caPublicKey: string | null,
   now: Date,
-) =>
-  onlyRow<VaultCredentialRow>(tx, {
+) => {
+  const { sealed, stamp } = partsOf(secret)
+  return onlyRow<VaultCredentialRow>(tx, {
     name: 'vault_credential.replace_secret',
     text: `with c as (
-             update vault_credentials set secret = $3, ca_public_key = $4, updated_at = $5
+             update vault_credentials set secret = $3, secret_stamp = $6, ca_public_key = $4,
+               updated_at = $5
              where tenant_id = $1 and id = $2
              returning *)
            select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
-    values: [tenantId, id, secret, caPublicKey, now],
+    values: [tenantId, id, sealed, caPublicKey, now, stamp],
   })
+}
 
 /** Stores a rotated refresh token without changing `updated_at`. The row must be locked. */
 export const keepRenewedSecret = (
@@ -194,13 +200,15 @@ export const keepRenewedSecret = (
   tenantId: string,
   id: string,
   secret: Uint8Array,
-) =>
-  execute(tx, {
+) => {
+  const { sealed, stamp } = partsOf(secret)
+  return execute(tx, {
     name: 'vault_credential.keep_renewed_secret',
-    text: `update vault_credentials set secret = $3
+    text: `update vault_credentials set secret = $3, secret_stamp = $4
            where tenant_id = $1 and id = $2 and status = 'active'`,
-    values: [tenantId, id, secret],
+    values: [tenantId, id, sealed, stamp],
   })
+}
 
 /** Revokes a credential and deletes its secret. Final. */
 export const revokeVaultCredentialRow = (
@@ -224,7 +232,7 @@ export const revokeVaultCredentialRow = (
 export const lockTokensOf = (tx: Transaction, tenantId: string, id: string) =>
   allRows<SecretCredentialRow>(tx, {
     name: 'vault_credential.lock_tokens_of',
-    text: `select ${COLUMNS}, c.secret
+    text: `select ${COLUMNS}, ${SECRET}
            from vault_credentials c join tenants t on t.id = c.tenant_id
            where c.tenant_id = $1 and c.token_of = $2 and c.status = 'active'
            order by c.id for update of c`,
@@ -311,9 +319,10 @@ export const listGrantedCredentials = (
     ],
   })
 
-const HELD = columnsOf(
-  'id credential_type auth_scheme allowed_hosts status token_of updated_at secret',
-)
+const SECRET = `${stamped('secret', 'c.')} as secret`
+const HELD = `${columnsOf(
+  'id credential_type auth_scheme allowed_hosts status token_of updated_at',
+)}, ${stamped('secret')} as secret`
 
 const COLUMNS = `c.id, c.tenant_id as "tenantId", t.name as "tenantName",
   ${columnsOf(

@@ -3,6 +3,7 @@ import { createHash } from 'node:crypto'
 import type { Webhook } from '../../actors/domain/entities/webhooks.js'
 import { numberEvents } from '../platform/event-numbers.js'
 import { tenantInForce } from '../platform/in-force.js'
+import { partsOf, stamped } from '../platform/sealing/stamps.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import {
   allRows,
@@ -26,14 +27,15 @@ const COLUMNS = `id, tenant_id as "tenantId", url, event_types as "eventTypes", 
   secret_last_rotated_at as "secretLastRotatedAt", created_at as "createdAt",
   updated_at as "updatedAt"`
 
-const SECRETS = `secret,
-  case when previous_secret_expires_at > statement_timestamp() then previous_secret end
+const SECRET = `${stamped('secret')} as secret`
+const SECRETS = `${SECRET},
+  case when previous_secret_expires_at > statement_timestamp() then ${stamped('previous_secret')} end
     as "previousSecret"`
 
 /** Encryption context of a subscription's secrets. */
-export function webhookSecretContext(webhookId: string): string {
-  return `webhook:${webhookId}:secret`
-}
+export const webhookSecretContext = (webhookId: string) => ({
+  rewritten: `webhook:${webhookId}:secret`,
+})
 
 /**
  * Inserts the subscription unless the tenant has `max` of them. Creations of one tenant are
@@ -50,12 +52,13 @@ export async function insertWebhook(
 ): Promise<Webhook | undefined> {
   await lockUntilEnd(tx, { kind: 'webhooks', tenantId: row.tenantId })
   await numberEvents(tx, row.tenantId)
+  const { sealed, stamp } = partsOf(row.secret)
   return firstRow<Webhook>(tx, {
     name: 'webhook.insert',
     text: `with made as (
              insert into webhooks (tenant_id, id, url, event_types, description, active, secret,
-               secret_hint, secret_last_rotated_at, created_at, updated_at)
-             select $1, $2, $3, $4, $5, $6, $7, $10, $8, $8, $8
+               secret_hint, secret_last_rotated_at, created_at, updated_at, secret_stamp)
+             select $1, $2, $3, $4, $5, $6, $7, $10, $8, $8, $8, $11::bytea
              where (select count(*) from webhooks where tenant_id = $1 and deleted_at is null) < $9
              returning *),
            lane as (
@@ -68,10 +71,11 @@ export async function insertWebhook(
       row.eventTypes,
       row.description,
       row.active,
-      Buffer.from(row.secret),
+      sealed,
       row.createdAt,
       max,
       row.secretHint ?? null,
+      stamp,
     ],
   })
 }
@@ -147,7 +151,7 @@ export const deleteWebhookRow = (tx: Transaction, tenantId: string, id: string, 
 export const findRotatedSecret = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<{ secret: Uint8Array; rotatedAt: Date }>(tx, {
     name: 'webhook.rotated_secret',
-    text: `select secret, secret_last_rotated_at as "rotatedAt" from webhooks
+    text: `select ${SECRET}, secret_last_rotated_at as "rotatedAt" from webhooks
            where tenant_id = $1 and id = $2 and deleted_at is null`,
     values: [tenantId, id],
   })
@@ -164,7 +168,7 @@ export const shortenOverlap = (
              case when previous_secret_expires_at is not null then $4::timestamptz end)
            where tenant_id = $1 and id = $2 and secret = $3 and deleted_at is null
            returning previous_secret_expires_at as "previousExpiresAt"`,
-    values: [overlap.tenantId, overlap.id, Buffer.from(overlap.current), overlap.previousUntil],
+    values: [overlap.tenantId, overlap.id, partsOf(overlap.current).sealed, overlap.previousUntil],
   })
 
 /**
@@ -182,24 +186,28 @@ export const rotateWebhookSecretRow = (
     now: Date
     previousUntil: Date
   },
-) =>
-  firstRow<Webhook>(tx, {
+) => {
+  const { sealed, stamp } = partsOf(rotation.secret)
+  return firstRow<Webhook>(tx, {
     name: 'webhook.rotate_secret',
-    text: `update webhooks set previous_secret = secret, previous_secret_expires_at = $5,
-             previous_secret_hint = secret_hint, secret = $3, secret_hint = $6,
+    text: `update webhooks set previous_secret = secret, previous_secret_stamp = secret_stamp,
+             previous_secret_expires_at = $5, previous_secret_hint = secret_hint,
+             secret = $3, secret_stamp = $8, secret_hint = $6,
              secret_last_rotated_at = $4, updated_at = $4
            where tenant_id = $1 and id = $2 and secret = $7 and deleted_at is null
            returning ${COLUMNS}`,
     values: [
       rotation.tenantId,
       rotation.id,
-      Buffer.from(rotation.secret),
+      sealed,
       rotation.now,
       rotation.previousUntil,
       rotation.secretHint,
-      Buffer.from(rotation.current),
+      partsOf(rotation.current).sealed,
+      stamp,
     ],
   })
+}
 
 export const findWebhookSecrets = (tx: Transaction, tenantId: string, id: string) =>
   firstRow<SealedSecrets>(tx, {

@@ -11,6 +11,7 @@ import {
 import { numberEvents } from '../../../storage/platform/event-numbers.js'
 import { appendStatement, type NewEvent } from '../../../storage/platform/outbox.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
+import { partsOf } from '../../../storage/platform/sealing/stamps.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import { secretHint, webhookSecretContext } from '../../../storage/webhooks/webhooks.js'
 import type { Clock } from '../../kernel/clock.js'
@@ -52,9 +53,11 @@ export async function writeTenants(
   for (const { id, webhook } of tenants) {
     if (webhook === undefined) continue
     const context = webhookSecretContext(webhook.id)
-    const sealed = await sealer.seal(id, context, Buffer.from(webhook.secret, 'utf8'))
-    const secret = `\\x${Buffer.from(sealed).toString('hex')}`
-    secrets.set(webhook.id, { secret, secret_hint: secretHint(webhook.secret) })
+    const value = await sealer.seal(id, context, Buffer.from(webhook.secret, 'utf8'))
+    const hex = (bytes: Buffer | null) => bytes && `\\x${bytes.toString('hex')}`
+    const { sealed, stamp } = partsOf(value)
+    const hint = secretHint(webhook.secret)
+    secrets.set(webhook.id, { secret: hex(sealed), secret_stamp: hex(stamp), secret_hint: hint })
   }
   const written = await database.system(async (tx) => {
     let rows = 0

@@ -8,11 +8,15 @@ export type DataKeyRow = {
   masterKeyId: string
 }
 
+/** With what may be sealed now: true once no process is left that opens no stamps. */
+export type NewestDataKeyRow = DataKeyRow & { stamps: boolean }
+
 /** The newest data key, which seals. Undefined if the tenant has none. */
 export const findNewestDataKey = (tx: Transaction, tenantId: string) =>
-  firstRow<DataKeyRow>(tx, {
+  firstRow<NewestDataKeyRow>(tx, {
     name: 'data_key.newest',
-    text: `select ${COLUMNS} from data_keys where tenant_id = $1 order by version desc limit 1`,
+    text: `select ${COLUMNS}, svc_seals_with_stamps() as stamps from data_keys
+           where tenant_id = $1 order by version desc limit 1`,
     values: [tenantId],
   })
 

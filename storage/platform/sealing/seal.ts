@@ -16,13 +16,15 @@ import {
   findNewestDataKey,
   insertDataKey,
   listDataKeysNotUnder,
+  type NewestDataKeyRow,
   rewrapDataKey,
 } from './data-keys.js'
 import { insertRotation } from './data-key-rotations.js'
 import { ExpiringLru } from './expiring-lru.js'
 import { type Kms, KmsUnavailable } from '../kms/kms.js'
 import { masterKeyIdOf } from '../kms/master-keys.js'
-import type { Sealer } from './sealer.js'
+import type { SealContext, Sealer } from './sealer.js'
+import { partsOf, STAMP_BYTES, withStamp } from './stamps.js'
 import type { Database } from '../sql.js'
 
 const FORMAT = 1
@@ -77,7 +79,8 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
   const keys = new DataKeys(needs)
   return {
     async seal(tenantId, context, plaintext) {
-      const { version, key } = await keys.newest(tenantId)
+      const { version, key, stamps } = await keys.newest(tenantId)
+      const stamp = stamps && typeof context !== 'string' ? needs.random.bytes(STAMP_BYTES) : null
       const bodyAt = HEADER_BYTES + NONCE_BYTES
       const tagAt = bodyAt + plaintext.length
       const sealed = new Uint8Array(tagAt + TAG_BYTES)
@@ -86,14 +89,16 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
       const nonce = needs.random.bytes(NONCE_BYTES)
       sealed.set(nonce, HEADER_BYTES)
       const cipher = createCipheriv('aes-256-gcm', key, nonce)
-      cipher.setAAD(associated(sealed, tenantId, context))
+      cipher.setAAD(associated(sealed, tenantId, context, stamp))
       // GCM adds no padding: all of the ciphertext comes from `update`.
       sealed.set(cipher.update(plaintext), bodyAt)
       cipher.final()
       sealed.set(cipher.getAuthTag(), tagAt)
-      return sealed
+      return stamp === null ? sealed : withStamp(stamp, sealed)
     },
-    async open(tenantId, context, sealed) {
+    async open(tenantId, context, value) {
+      const { sealed, stamp } =
+        typeof context === 'string' ? { sealed: value, stamp: null } : partsOf(value)
       if (sealed.length < HEADER_BYTES + NONCE_BYTES + TAG_BYTES || sealed[0] !== FORMAT) {
         throw new SealBroken('the value is not sealed')
       }
@@ -103,14 +108,14 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
       const bodyAt = HEADER_BYTES + NONCE_BYTES
       const tagAt = sealed.length - TAG_BYTES
       const decipher = createDecipheriv('aes-256-gcm', key, sealed.subarray(HEADER_BYTES, bodyAt))
-      decipher.setAAD(associated(sealed, tenantId, context))
+      decipher.setAAD(associated(sealed, tenantId, context, stamp))
       // Always of the full length, so the cipher accepts no shorter tag.
       decipher.setAuthTag(sealed.subarray(tagAt))
       const plaintext = decipher.update(sealed.subarray(bodyAt, tagAt))
       try {
         decipher.final()
       } catch {
-        throw new SealBroken(`cannot open the sealed value of ${context}`)
+        throw new SealBroken(`cannot open the sealed value of ${nameOf(context)}`)
       }
       // No copy, so that the caller can wipe the bytes.
       return new Uint8Array(plaintext.buffer, plaintext.byteOffset, plaintext.byteLength)
@@ -121,7 +126,12 @@ export function createSealer(needs: SealerNeeds): TenantSealer {
   }
 }
 
-type Versioned = { readonly version: number; readonly key: KeyObject }
+type Versioned = {
+  readonly version: number
+  readonly key: KeyObject
+  /** Values may have stamps: every process opens them. */
+  readonly stamps: boolean
+}
 
 /** Cache of data keys, bounded in number and age. Concurrent look-ups of a key share one load. */
 class DataKeys {
@@ -137,8 +147,12 @@ class DataKeys {
 
   newest(tenantId: string): Promise<Versioned> {
     return this.#newest.get(tenantId, async () => {
-      const row = await this.#read(tenantId)
-      return this.#open(row ?? (await this.#make(tenantId, 1)))
+      const known = await this.#read(tenantId)
+      if (known === undefined) await this.#make(tenantId, 1)
+      const row = known ?? (await this.#read(tenantId))
+      if (row === undefined) throw new Error('a data key is missing')
+      const key = await this.#keys.get(`${tenantId}/${row.version}`, () => this.#unwrap(row))
+      return { version: row.version, key, stamps: row.stamps }
     })
   }
 
@@ -169,12 +183,7 @@ class DataKeys {
     this.#newest.forget(tenantId)
   }
 
-  async #open(row: DataKeyRow): Promise<Versioned> {
-    const key = await this.#keys.get(`${row.tenantId}/${row.version}`, () => this.#unwrap(row))
-    return { version: row.version, key }
-  }
-
-  #read(tenantId: string): Promise<DataKeyRow | undefined> {
+  #read(tenantId: string): Promise<NewestDataKeyRow | undefined> {
     return this.#needs.database.tenant(tenantId, (tx) => findNewestDataKey(tx, tenantId))
   }
 
@@ -250,12 +259,20 @@ function versionOf(sealed: Uint8Array): number {
   return ((sealed[1]! << 24) | (sealed[2]! << 16) | (sealed[3]! << 8) | sealed[4]!) >>> 0
 }
 
+const nameOf = (context: SealContext) => (typeof context === 'string' ? context : context.rewritten)
+
 /**
- * The header at the beginning of `sealed`, tenant and context. Tenant ids contain no zero byte, so different pairs of
- * tenant and context have different bytes.
+ * The header at the beginning of `sealed`, tenant, context and stamp. Tenant ids and contexts contain no zero byte, so
+ * different triples have different bytes.
  */
-function associated(sealed: Uint8Array, tenantId: string, context: string): Buffer {
-  const words = `${tenantId.toLowerCase()}\0${context}`
+function associated(
+  sealed: Uint8Array,
+  tenantId: string,
+  context: SealContext,
+  stamp: Uint8Array | null,
+): Buffer {
+  const mark = stamp === null ? '' : `\0${Buffer.from(stamp).toString('hex')}`
+  const words = `${tenantId.toLowerCase()}\0${nameOf(context)}${mark}`
   const bytes = Buffer.allocUnsafe(HEADER_BYTES + Buffer.byteLength(words))
   for (let index = 0; index < HEADER_BYTES; index += 1) bytes[index] = sealed[index]!
   bytes.write(words, HEADER_BYTES)

@@ -1,10 +1,12 @@
 /**
- * The columns whose sealed values live longer than a day, which a rotation seals again. Values of `authorization_requests.answer`,
- * `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed` and `console_sessions` expire before.
+ * The columns whose sealed values live longer than a day, which a rotation seals again. Values of `form_answers`,
+ * `authorization_requests.answer`, `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed` and `console_sessions` expire before.
  */
 import { managedTokenContext } from '../../vault/managed-tokens.js'
 import { mailContext } from '../../operations/outgoing-mail.js'
 import { SYSTEM_TENANT_ID } from './seal.js'
+import type { SealContext } from './sealer.js'
+import { partsOf, stamped } from './stamps.js'
 import { walletKeyContext } from '../../commerce/wallets.js'
 import { totpSecretContext } from '../../identity/second-factors.js'
 import { privateKeyContext } from '../../oauth/signing-keys.js'
@@ -21,8 +23,11 @@ export type SealedColumn = {
   readonly id: string
   /** `service`: the table has no tenants, and the nil UUID owns its values. */
   readonly owner: 'tenant' | 'service'
-  readonly context: (id: string) => string
+  readonly context: (id: string) => SealContext
 }
+
+/** True for a column that is rewritten in place: a second one has the stamp. */
+const hasStamp = ({ context }: SealedColumn) => typeof context('') !== 'string'
 
 const of = (
   table: string,
@@ -54,18 +59,20 @@ export type SealedValue = { id: string; sealed: Uint8Array }
 /** Values under a data key older than `version`, ordered by id, after an id. */
 export async function listSealedBefore(
   tx: Transaction,
-  { table, column, id, owner }: SealedColumn,
+  sealedColumn: SealedColumn,
   tenantId: string,
   version: number,
   after: string,
   limit: number,
 ): Promise<SealedValue[]> {
+  const { table, column, id, owner } = sealedColumn
+  const value = hasStamp(sealedColumn) ? stamped(column) : column
   const oldest = Buffer.alloc(4)
   oldest.writeUInt32BE(version)
   return allRows<SealedValue>(tx, {
     name: `sealed_column.${table}.${column}.before`,
     // Bytes 2 to 5 of a sealed value are the big-endian version of its key.
-    text: `select ${id}::text as id, ${column} as sealed from ${table}
+    text: `select ${id}::text as id, ${value} as sealed from ${table}
            where ${owner === 'tenant' ? 'tenant_id = $1' : '$1::uuid is not null'}
              and ${column} is not null and substring(${column} from 2 for 4) < $2::bytea
              and ${id}::text > $3
@@ -75,17 +82,21 @@ export async function listSealedBefore(
 }
 
 /** Replaces a value if it is unchanged. Returns 0 if it has changed. */
-export const replaceSealed = (
+export function replaceSealed(
   tx: Transaction,
-  { table, column, id, owner }: SealedColumn,
+  sealedColumn: SealedColumn,
   tenantId: string,
-  { id: row, sealed }: SealedValue,
+  { id: row, sealed: before }: SealedValue,
   renewed: Uint8Array,
-) =>
-  changedRows(tx, {
+) {
+  const { table, column, id, owner } = sealedColumn
+  const { sealed, stamp } = partsOf(renewed)
+  const isStamped = hasStamp(sealedColumn)
+  return changedRows(tx, {
     name: `sealed_column.${table}.${column}.replace`,
-    text: `update ${table} set ${column} = $3
+    text: `update ${table} set ${column} = $3${isStamped ? `, ${column}_stamp = $5` : ''}
            where ${owner === 'tenant' ? 'tenant_id = $1' : '$1::uuid is not null'}
              and ${id}::text = $2 and ${column} = $4`,
-    values: [tenantId, row, renewed, sealed],
+    values: [tenantId, row, sealed, partsOf(before).sealed, ...(isStamped ? [stamp] : [])],
   })
+}

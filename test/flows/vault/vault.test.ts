@@ -110,11 +110,41 @@ test('a secret is stored sealed, bound to its row, and never returned', async (t
   const other = await made(token, { non_exportable: false, secret: 'plain' })
   t.is((await api.get(`${PATH}/${other}/secret`, token)).body['secret'], 'plain')
   await sql(running)`
-    update vault_credentials set secret = (select secret from vault_credentials where id = ${id})
-    where id = ${other}`
+    update vault_credentials v set secret = o.secret, secret_stamp = o.secret_stamp
+    from vault_credentials o where o.id = ${id} and v.id = ${other}`
   const moved = await api.get(`${PATH}/${other}/secret`, token)
   t.true(moved.status >= 500)
   t.false(JSON.stringify(moved).includes(CANARY))
+})
+
+test('a replaced secret that is put back into its row does not open', async (t) => {
+  const { token } = await api.workspace()
+  const id = await made(token, { non_exportable: false, secret: 'first' })
+  const read = () => api.get(`${PATH}/${id}/secret`, token)
+  t.is((await read()).body['secret'], 'first')
+  const putsBack = async (columns: string) => {
+    const [old] = await sql<{ copy: object }>(running)`
+      select to_jsonb(v) as copy from vault_credentials v where id = ${id}`
+    await api.post(`${PATH}/${id}/rotate`, token, { secret: 'second' }).gives(200)
+    await sql(
+      running,
+      `update vault_credentials v set (${columns}) = (
+         select ${columns} from jsonb_populate_record(null::vault_credentials, $2))
+       where id = $1`,
+      [id, JSON.stringify(old!.copy)],
+    )
+  }
+  await putsBack('secret, secret_stamp')
+  t.is((await read()).body['secret'], 'first', 'the row as it was')
+  await putsBack('secret, label')
+  const refused = await read()
+  t.true(refused.status >= 500)
+  t.false(JSON.stringify(refused).includes('first'))
+  // As it was before stamps.
+  await sql(running)`update vault_credentials set secret_stamp = null where id = ${id}`
+  t.true((await read()).status >= 500)
+  await api.post(`${PATH}/${id}/rotate`, token, { secret: 'third' }).gives(200)
+  t.is((await read()).body['secret'], 'third')
 })
 
 test('validation of credentials', async (t) => {

@@ -5,7 +5,9 @@ import { openKeyTools } from '../../../runtime/cli/key-tools.js'
 import { silentLogger } from '../../../runtime/kernel/log.js'
 import { countRotations } from '../../../storage/platform/sealing/data-key-rotations.js'
 import { resealAll } from '../../../storage/platform/sealing/reseal.js'
+import type { SealContext } from '../../../storage/platform/sealing/sealer.js'
 import { SealBroken } from '../../../storage/platform/sealing/seal.js'
+import { partsOf, stamped } from '../../../storage/platform/sealing/stamps.js'
 import { SEALED_COLUMNS } from '../../../storage/platform/sealing/sealed-columns.js'
 import { credentialSecretContext } from '../../../storage/vault/vault-credentials.js'
 import { svcBeside } from '../../flows/vault/command.js'
@@ -25,12 +27,11 @@ function insertCredentials(
 ) {
   return sql(database)`
     insert into vault_credentials (tenant_id, id, owner_type, owner_id, provider, credential_type,
-    label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, created_at, updated_at)
+    label, auth_scheme, allowed_hosts, non_exportable, metadata, secret, secret_stamp, created_at, updated_at)
     select ${tenantId}, n.id, 'service', 'x', 'p', 'api_key', 'l', 'bearer', '{}', false, '{}',
-    n.secret,
-    now(), now()
-    from unnest(${ids}::uuid[], ${secrets.map((one) => Buffer.from(one))}::bytea[]) as n (id,
-    secret)`
+    n.secret, n.stamp, now(), now()
+    from unnest(${ids}::uuid[], ${secrets.map((one) => partsOf(one).sealed)}::bytea[],
+    ${secrets.map((one) => partsOf(one).stamp)}::bytea[]) as n (id, secret, stamp)`
 }
 
 test('a rotation while two processes read and write, one of them killed, loses nothing', async (t) => {
@@ -116,9 +117,12 @@ test('a rotation while two processes read and write, one of them killed, loses n
   t.is(await resources.sealer.rotate(tenantId), 3)
   await later()
   await resealAll({ ...resources, log: silentLogger })
-  const rows = await sql<{ id: string; secret: Buffer; version: number }>(db.database)`
-    select id, secret, get_byte(secret, 4) as version from vault_credentials
-    where tenant_id = ${tenantId} and provider = 'p'`
+  const rows = await sql<{ id: string; secret: Buffer; version: number }>(
+    db.database,
+    `select id, ${stamped('secret')} as secret, get_byte(secret, 4) as version
+     from vault_credentials where tenant_id = $1 and provider = 'p'`,
+    [tenantId],
+  )
   t.is(rows.length, MANY + used.length)
   t.deepEqual([...new Set(rows.map(({ version }) => version))], [3])
   for (const { id, secret } of rows) {
@@ -130,7 +134,7 @@ test('a rotation while two processes read and write, one of them killed, loses n
 
   // Bound to tenant, row and column.
   const [one, two] = rows
-  const opened = (tenant: string, context: string) =>
+  const opened = (tenant: string, context: SealContext) =>
     resources.sealer.open(tenant, context, one!.secret)
   await t.notThrowsAsync(opened(tenantId, credentialSecretContext(one!.id)))
   const other = await api.workspace()
@@ -139,8 +143,9 @@ test('a rotation while two processes read and write, one of them killed, loses n
     [other.tenantId, credentialSecretContext(one!.id)],
     [tenantId, credentialSecretContext(two!.id)],
     ...SEALED_COLUMNS.slice(1).map((column) => [tenantId, column.context(one!.id)]),
-  ] as [string, string][]) {
-    await t.throwsAsync(opened(tenant, context), { instanceOf: SealBroken }, context)
+  ] as [string, SealContext][]) {
+    const words = JSON.stringify(context)
+    await t.throwsAsync(opened(tenant, context), { instanceOf: SealBroken }, words)
   }
 })
 
