@@ -10,7 +10,7 @@ import type { Resolver } from './dialer.js'
 import { proxyErrorOf } from './failures.js'
 import { type EgressSettings, outbound } from './outbound.js'
 import { SHARE_EXHAUSTED, sitePlaces } from './site-places.js'
-import { judgeTarget } from './targets.js'
+import { type FaultOf, faultsUnder, judgeTarget } from './targets.js'
 import { createUpstreams, type Upstreams } from './upstreams.js'
 
 const DOCUMENT_BYTES_MAX = 64 * 1024
@@ -42,7 +42,7 @@ export interface Documents {
    */
   fetch(url: string, options?: { readonly refresh?: boolean | undefined }): Promise<Fetched>
   /** The fault of a URL, without a request; null for a valid one. */
-  faultOf(url: string): string | null
+  faultOf: FaultOf
   close(): Promise<void>
 }
 
@@ -92,10 +92,7 @@ export function createDocuments({ settings, clock, resolve }: DocumentsOptions):
       if (!stale && known.keptUntilMs !== Infinity) return known.answer
       return places(target.url, BUSY, () => (stale ? begin(target.url) : known.answer))
     },
-    faultOf(text) {
-      const target = judgeTarget(text, rules)
-      return target.tag === 'refused' ? target.fault : null
-    },
+    faultOf: faultsUnder(rules),
     close: () => upstreams.destroy(),
   }
 }

@@ -28,6 +28,16 @@ type Outbound = {
   readonly rules: TargetRules
 }
 
+export const targetRules = (
+  settings: Pick<
+    EgressSettings,
+    'egress_allow_private_networks' | 'egress_allow_non_standard_ports'
+  >,
+): TargetRules => ({
+  nonStandardPorts: settings.egress_allow_non_standard_ports,
+  privateNetworks: settings.egress_allow_private_networks,
+})
+
 /** @throws when the file of `egress_ca_pem_path` cannot be read. */
 export function outbound(
   settings: EgressSettings,
@@ -58,6 +68,6 @@ export function outbound(
       resolve: resolve ?? (isOperators ? undefined : callersNames()),
       ...rest,
     }),
-    rules: { privateNetworks, nonStandardPorts: settings.egress_allow_non_standard_ports },
+    rules: targetRules(settings),
   }
 }

@@ -53,6 +53,16 @@ export function judgeTarget(text: string, rules: TargetRules): TargetVerdict {
   return { tag: 'target', url }
 }
 
+/** What is wrong with a URL of a caller that the service calls. Null for a URL that it may call. */
+export type FaultOf = (url: string) => UrlFault | null
+
+export const faultsUnder =
+  (rules: TargetRules): FaultOf =>
+  (url) => {
+    const target = judgeTarget(url, rules)
+    return target.tag === 'refused' ? target.fault : null
+  }
+
 /** Error details for the author of a URL. */
 export const URL_FAULTS: Readonly<Record<UrlFault, string>> = {
   url_syntax: 'Must be a well-formed absolute URL.',

@@ -145,7 +145,7 @@ async function tokenSourceFault(
 type SealedSecret = { readonly secret: Uint8Array; readonly caPublicKey: string | null }
 
 async function seal(
-  { sealer, sshCertificates }: VaultNeeds,
+  { sealer, sshCertificates, urlFaultOf }: VaultNeeds,
   tenantId: string,
   id: string,
   type: CredentialType,
@@ -161,7 +161,7 @@ async function seal(
     bytes = authority.pkcs8
     caPublicKey = authority.caPublicKey
   } else {
-    const fault = secretFault(type, authScheme, secret!)
+    const fault = secretFault(type, authScheme, secret!, urlFaultOf)
     if (fault !== undefined) return fault
     bytes = new TextEncoder().encode(secret!)
   }

@@ -1,4 +1,5 @@
 /** The dependencies of the vault. */
+import type { FaultOf } from '../../platform/outbound-http/targets.js'
 import type { Handler, ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
@@ -13,6 +14,7 @@ export type VaultNeeds = {
   readonly sshCertificates: ActorRef<SshCertificatesProtocol>
   readonly clock: Clock
   readonly random: Random
+  readonly urlFaultOf: FaultOf
   /** The egress proxy of this process forgets what it knows of the tenant. Other processes learn of changes by NOTIFY. */
   readonly changed: (tenantId: string) => Promise<void>
   readonly settings: {

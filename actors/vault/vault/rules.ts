@@ -2,6 +2,7 @@
 import { httpsUrl } from '../../domain/entities/https-url.js'
 import { normalizeHostname } from '../../domain/hostnames.js'
 import { networkContains } from '../../domain/commerce/networks.js'
+import { type FaultOf, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import { ANY_AUTH_SCHEME, readAuthScheme } from '../../domain/vault/egress.js'
 import type { CreateCredential, CreateGrant, VaultInvalid } from './protocol.js'
 import type { Capability, CredentialType } from '../../domain/entities/vault.js'
@@ -93,12 +94,13 @@ export function secretFault(
   type: CredentialType,
   authScheme: string,
   secret: string,
+  urlFaultOf: FaultOf,
 ): VaultInvalid | undefined {
   const fault = (detail: string) => invalid('/secret', detail)
   if (secret === '' || Buffer.byteLength(secret) > SECRET_BYTES_MAX) {
     return fault(`Must have 1 to ${SECRET_BYTES_MAX} bytes.`)
   }
-  if (type === 'oauth2') return oauthFault(secret)
+  if (type === 'oauth2') return oauthFault(secret, urlFaultOf)
   if (type === 'ssh_key') {
     return OPENSSH_KEY.test(secret) ? undefined : fault('Must be an OpenSSH private key.')
   }
@@ -115,7 +117,7 @@ export function secretFault(
 }
 
 /** Validates the JSON document of an oauth2 credential. */
-function oauthFault(secret: string): VaultInvalid | undefined {
+function oauthFault(secret: string, urlFaultOf: FaultOf): VaultInvalid | undefined {
   const fault = invalid(
     '/secret',
     'Must be JSON {token_url, client_id, client_secret?, refresh_token?, scope?}.',
@@ -130,6 +132,8 @@ function oauthFault(secret: string): VaultInvalid | undefined {
   const { token_url: tokenUrl, client_id: clientId, ...optional } = members
   if (typeof clientId !== 'string' || clientId === '') return fault
   if (typeof tokenUrl !== 'string' || !isTokenUrl(tokenUrl)) return fault
+  const prohibited = urlFaultOf(tokenUrl)
+  if (prohibited !== null) return invalid('/secret', `token_url: ${URL_FAULTS[prohibited]}`)
   const known = new Set(['client_secret', 'refresh_token', 'scope'])
   return Object.entries(optional).every(
     ([name, value]) => known.has(name) && typeof value === 'string' && value !== '',

@@ -78,8 +78,13 @@ export const KINDS: readonly Kind[] = [
       ['client_type', 'token_endpoint_auth_method'],
       ['jwks', 'jwks_uri'],
     ],
+    // The service judges hosts by its settings.
     fault: (body, { resourceScopes }) =>
-      applicationFault(applicationDraft(ReplaceApplication.parse(body)), resourceScopes),
+      applicationFault(
+        applicationDraft(ReplaceApplication.parse(body)),
+        resourceScopes,
+        () => null,
+      ),
   },
   {
     section: 'sso_providers',

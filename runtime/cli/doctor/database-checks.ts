@@ -8,6 +8,9 @@ import {
   readMigrationFiles,
   SchemaMismatch,
 } from '../../../storage/platform/schema-version.js'
+import { httpsUrl, PAGE } from '../../../actors/domain/entities/https-url.js'
+import { targetRules } from '../../../actors/platform/outbound-http/outbound.js'
+import { faultsUnder } from '../../../actors/platform/outbound-http/targets.js'
 import { connectionOptions, planPools, tlsOptions } from '../../../storage/platform/pool-plan.js'
 import {
   droppedTimeLimits,
@@ -58,6 +61,7 @@ export async function databaseChecks(patient: Patient): Promise<readonly Check[]
     audienceChecks(patient, urls.runtime),
     secretChecks(patient, urls.runtime),
     addressChecks(patient, urls.runtime),
+    urlChecks(patient, urls.runtime),
     listenChecks(patient, urls),
   ])
   return [...reached, ...checks.flat()]
@@ -324,6 +328,38 @@ function addressChecks(patient: Patient, url: string): Promise<readonly Check[]>
         `another account has the address, or it has no A-labels: ${listed.join(', ')}`,
         fix,
       )
+    }),
+  )
+}
+
+/** URLs of applications from before they were judged as they are now. They stay, and the service does not call them. */
+function urlChecks(patient: Patient, url: string): Promise<readonly Check[]> {
+  const name = 'application_urls'
+  const faultOf = faultsUnder(targetRules(patient.settings.vault))
+  const isCalled = (text: string) => httpsUrl(text, { query: true }) !== null && !faultOf(text)
+  return guarded(name, 'run the migrations of this version', () =>
+    connected(patient, url, async (client) => {
+      await client.query("select set_config('svc.scope', 'system', false)")
+      const { rows } = await client.query<Record<string, string | null>>(
+        `select t.slug, a.id, a.jwks_uri, a.backchannel_logout_uri, a.logo_uri
+         from applications a join tenants t on t.id = a.tenant_id
+         where coalesce(a.jwks_uri, a.backchannel_logout_uri, a.logo_uri) is not null
+         order by t.slug, a.id`,
+      )
+      const judged = rows.flatMap(({ slug, id, logo_uri: logo = null, ...called }) => [
+        ...Object.entries(called).map(([member, text]) => ({
+          isRight: text === null || isCalled(text),
+          words: `${member} of ${id} (${slug})`,
+        })),
+        {
+          isRight: logo === null || httpsUrl(logo, PAGE) !== null,
+          words: `logo_uri of ${id} (${slug})`,
+        },
+      ])
+      const wrong = judged.filter(({ isRight }) => !isRight).map(({ words }) => words)
+      if (wrong.length === 0) return ok(name, 'every URL of an application may be called')
+      const listed = wrong.slice(0, LISTED_MAX).join(', ')
+      return warn(name, `${wrong.length} are not called: ${listed}`, 'replace the URL')
     }),
   )
 }

@@ -107,6 +107,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       tenants: ref(tenants),
       tokens: ref(tokens),
       isOwnAddress,
+      urlFaultOf: documents.faultOf,
     })),
     wireActor(apiResourcesActor, ({ ref }) => ({
       ...common,

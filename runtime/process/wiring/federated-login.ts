@@ -1,5 +1,6 @@
 /** The dependencies of the actors of federated login: rows of `actors.ts`. */
 import { browserSessions } from '../../../actors/identity/sign-in/sessions/protocol.js'
+import { targetRules } from '../../../actors/platform/outbound-http/outbound.js'
 import { createBoundedFetch } from '../../../actors/platform/outbound-http/bounded-fetch.js'
 import { identityProvidersActor } from '../../../actors/identity/identity-providers/actor.js'
 import { txtLookup } from '../../../actors/identity/identity-providers/txt-records.js'
@@ -22,7 +23,7 @@ import { egressSettingsOf } from './egress-settings.js'
 
 export function federatedLoginWirings({ resources, groups }: SharedNeeds): readonly ActorWiring[] {
   const { settings, database, coordination, sealer, clock, random, metrics } = resources
-  const { vault, verified_domains: domains } = settings
+  const { verified_domains: domains } = settings
   const issuer = settings.oidc.issuer_url
 
   return [
@@ -66,10 +67,7 @@ export function federatedLoginWirings({ resources, groups }: SharedNeeds): reado
       counts: metrics.shares,
       settings: settings.enterprise_sso,
       domains,
-      urlRules: {
-        nonStandardPorts: vault.egress_allow_non_standard_ports,
-        privateNetworks: vault.egress_allow_private_networks,
-      },
+      urlRules: targetRules(settings.vault),
       callbackOf: (provider) => callbackOf(issuer, provider),
     })),
   ]

@@ -26,6 +26,8 @@ import { x402Actor, x402Pool } from '../../../actors/commerce/payments/x402/acto
 import type { X402Module } from '../../../actors/commerce/payments/x402/needs.js'
 import { commerceWirings, walletWiring } from './commerce.js'
 import { type ActorWiring, untilSettled, wireActor } from '../../kernel/wiring.js'
+import { targetRules } from '../../../actors/platform/outbound-http/outbound.js'
+import { faultsUnder } from '../../../actors/platform/outbound-http/targets.js'
 import { egressSettingsOf } from './egress-settings.js'
 import { openRegistries } from './chain-nodes.js'
 import { reconciliationNeeds, x402Needs } from './payment-chains.js'
@@ -92,6 +94,7 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       changed: egressForgets(context, resources),
       clock,
       random,
+      urlFaultOf: faultsUnder(targetRules(settings.vault)),
       settings: settings.vault,
     })),
     ...commerceWirings(resources),

@@ -368,6 +368,27 @@ test('accounts whose address another account has are listed', async (t) => {
   found(t, await checksWith({}), 'mail_addresses', 'warn', /ada@bücher\.works of [0-9a-f-]{36}/)
 })
 
+test('applications with URLs that the service does not call are listed', async (t) => {
+  const { clientId, tenantSlug } = await bootstrapped(running)
+  const stores = (member: string, url: string | null) =>
+    sql(running, `update applications set ${member} = $1 where id = $2`, [url, clientId])
+  const of = `of ${clientId} \\(${tenantSlug}\\)`
+  for (const [member, url, isRight] of [
+    ['jwks_uri', 'https://keys.example.com/a?b=c', true],
+    ['jwks_uri', 'https://10.0.0.1/keys', false],
+    ['jwks_uri', 'https://me@keys.example.com/', false],
+    ['backchannel_logout_uri', 'https://app.internal/logout', false],
+    ['logo_uri', 'https://app.internal/logo.png#a', true],
+    ['logo_uri', 'https:app.example.com/logo.png', false],
+  ] as const) {
+    await stores(member, url)
+    const { checks } = await diagnose({ environment: own, cwd: '/' })
+    const listed = isRight ? /may be called/ : new RegExp(`${member} ${of}`)
+    found(t, checks, 'application_urls', isRight ? 'ok' : 'warn', listed)
+    await stores(member, null)
+  }
+})
+
 test('clients that authenticate otherwise than registered are listed', async (t) => {
   found(t, await checksWith({}), 'client_secrets', 'ok', /as it is registered/)
   const { clientId, clientSecret, tenantSlug } = await bootstrapped(running)

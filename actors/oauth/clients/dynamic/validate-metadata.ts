@@ -43,13 +43,11 @@ export async function validateMetadata(
     scopes: registrableScopes(requested.draft, bounds, resourceScopes),
   }
   const read = { ...requested, draft }
-  const fault = await draftFault(draft, resourceScopes)
+  const fault = await draftFault(draft, resourceScopes, documents.faultOf)
   if (fault !== undefined) {
     const error = fault.error === 'invalid_redirect_uri' ? fault.error : 'invalid_client_metadata'
     return refused(`${fault.pointer.slice(1)}: ${fault.detail}`, error)
   }
-  const unreachable = draft.jwksUri === undefined ? null : documents.faultOf(draft.jwksUri)
-  if (unreachable !== null) return refused(`jwks_uri: ${unreachable}`)
   return sectorIdentifierUri === null
     ? read
     : checkSectorIdentifier(documentsOf({ tenantId }), read, sectorIdentifierUri)

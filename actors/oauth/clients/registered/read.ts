@@ -12,6 +12,7 @@ import { isUuid } from '../../../domain/ids.js'
 import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import { pageOf } from '../../../platform/paging.js'
 import type { TokensProtocol } from '../../tokens/protocol.js'
+import type { FaultOf } from '../../../platform/outbound-http/targets.js'
 import type { Application, ApplicationsProtocol } from './protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 
@@ -22,6 +23,7 @@ export type ApplicationsNeeds = {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly isOwnAddress: (uri: string) => boolean
+  readonly urlFaultOf: FaultOf
 }
 
 export type Handling<K extends keyof ApplicationsProtocol> = Handler<

@@ -6,6 +6,7 @@ import { CONTROL_PLANE_SCOPES, powersBeyond, TENANT_SCOPES } from '../../../doma
 import { DEFAULT_SCOPES } from '../../../../storage/oauth/applications.js'
 import type { ScopeBounds } from '../../../../storage/oauth/client-registration.js'
 import { CREDENTIAL_SCOPES } from '../../../domain/credentials/catalogue.js'
+import { type FaultOf, URL_FAULTS } from '../../../platform/outbound-http/targets.js'
 import { importPublicJwk } from '../../../platform/jose/external-jwk.js'
 import type {
   ApplicationDraft,
@@ -57,10 +58,12 @@ export function clientKind(
 /**
  * The first fault of a draft. Undefined if the draft is valid.
  * @param resourceScopes the scopes of API resources that the application may have, from `resourceScopesFor`.
+ * @param urlFaultOf judges the URLs that the service calls.
  */
 export async function draftFault(
   draft: ApplicationDraft,
   resourceScopes: readonly string[],
+  urlFaultOf: FaultOf,
 ): Promise<ApplicationInvalid | undefined> {
   const kind = clientKind(draft)
   if (kind === null)
@@ -71,7 +74,7 @@ export async function draftFault(
   return (
     uriFault('/redirect_uris', draft.redirectUris, kind) ??
     uriFault('/post_logout_redirect_uris', draft.postLogoutRedirectUris ?? [], kind) ??
-    logoutUriFault(draft.backchannelLogoutUri) ??
+    calledFault('/backchannel_logout_uri', draft.backchannelLogoutUri, urlFaultOf) ??
     logoutFrameFault(draft) ??
     first(draft.allowedOrigins ?? [], '/allowed_origins', originFault) ??
     grantFault(draft.grantTypes ?? [], kind) ??
@@ -84,6 +87,7 @@ export async function draftFault(
     rotationFault(draft, kind) ??
     requestObjectFault(draft) ??
     (await jwksFault(draft, kind)) ??
+    calledFault('/jwks_uri', draft.jwksUri, urlFaultOf) ??
     logoFault(draft.logoUri)
   )
 }
@@ -194,8 +198,7 @@ async function jwksFault(
     // RFC 7591 section 2 forbids both together.
     if (draft.jwks !== undefined)
       return bad('/jwks_uri', '`jwks` and `jwks_uri` exclude each other.')
-    if (httpsUrl(draft.jwksUri, { query: true }) !== null) return undefined
-    return bad('/jwks_uri', '`jwks_uri` must be an HTTPS URL.')
+    return undefined
   }
   if (kind.tokenEndpointAuthMethod === 'private_key_jwt' && keys.length === 0)
     return bad('/jwks', 'private_key_jwt needs at least one public key.')
@@ -211,10 +214,20 @@ function logoFault(uri: string | undefined): ApplicationInvalid | undefined {
   return bad('/logo_uri', '`logo_uri` must be an HTTPS URL.')
 }
 
-/** OpenID Connect Back-Channel Logout 1.0 section 2.2: HTTPS for every client, since a token goes there. */
-function logoutUriFault(uri: string | undefined): ApplicationInvalid | undefined {
-  if (uri === undefined || httpsUrl(uri, { query: true }) !== null) return undefined
-  return bad('/backchannel_logout_uri', 'The URI must be an HTTPS URL without a fragment.')
+/**
+ * A URL that the service calls. HTTPS for every client (OpenID Connect Back-Channel Logout 1.0 section 2.2, RFC 7591 section
+ * 2), and a host that it may call.
+ */
+function calledFault(
+  pointer: string,
+  uri: string | undefined,
+  urlFaultOf: FaultOf,
+): ApplicationInvalid | undefined {
+  if (uri === undefined) return undefined
+  if (httpsUrl(uri, { query: true }) === null)
+    return bad(pointer, 'The URL must be an HTTPS URL without a fragment.')
+  const fault = urlFaultOf(uri)
+  return fault === null ? undefined : bad(pointer, URL_FAULTS[fault])
 }
 
 /** OpenID Connect Front-Channel Logout 1.0 section 2: it has the scheme, host and port of a redirect URI. */

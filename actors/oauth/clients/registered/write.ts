@@ -72,7 +72,7 @@ async function refusalOf(
   const { database } = needs
   const { signal } = context
   const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
-  const fault = await draftFault(draft, resourceScopes)
+  const fault = await draftFault(draft, resourceScopes, needs.urlFaultOf)
   if (fault !== undefined) return fault
   const beyond = powersBeyond(draft.scopes ?? [], scopes)
   if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }

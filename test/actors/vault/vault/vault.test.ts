@@ -37,6 +37,7 @@ const spawn = (most = 0) =>
       ...fixture,
       sshCertificates: signer.ref,
       changed: async () => undefined,
+      urlFaultOf: () => null,
       settings: { max_credentials_per_tenant: most },
     },
     options,
