@@ -101,6 +101,14 @@ const LOGOUTS = {
 } as const
 const LOG_OUT = 'update session_applications s set ended_at = now(), due_at = now()'
 const LOGGED_OUT = 'and s.ended_at is null returning s.tenant_id as "tenantId", s.session_id as id'
+const logoutsOfTenants = (on: Ending, name: string, column: string): End => ({
+  on,
+  ...LOGOUTS,
+  name,
+  text: `${LOG_OUT}
+           from ${KEYS} join tenants t on ${column} = k.id
+           where ${LOOKED_UP} and t.status <> 'active' and s.tenant_id = t.id ${LOGGED_OUT}`,
+})
 
 /** The rows of one change run in this order. */
 export const ENDS: readonly End[] = [
@@ -204,22 +212,8 @@ export const ENDS: readonly End[] = [
              and not exists (select from tenant_users u where u.tenant_id = k.tenant_id and u.sub = k.sub)
              ${LOGGED_OUT}`,
   },
-  {
-    on: 'tenant.suspended',
-    ...LOGOUTS,
-    name: 'ends.logouts_of_tenant',
-    text: `${LOG_OUT}
-           from ${KEYS} join tenants t on t.id = k.id
-           where ${LOOKED_UP} and t.status <> 'active' and s.tenant_id = t.id ${LOGGED_OUT}`,
-  },
-  {
-    on: 'organization.suspended',
-    ...LOGOUTS,
-    name: 'ends.logouts_of_organization',
-    text: `${LOG_OUT}
-           from ${KEYS} join tenants t on t.organization_id = k.id
-           where ${LOOKED_UP} and t.status <> 'active' and s.tenant_id = t.id ${LOGGED_OUT}`,
-  },
+  logoutsOfTenants('tenant.suspended', 'ends.logouts_of_tenant', 't.id'),
+  logoutsOfTenants('organization.suspended', 'ends.logouts_of_organization', 't.organization_id'),
   {
     on: 'agent.suspended',
     ends: 'delegations in all tenants',
