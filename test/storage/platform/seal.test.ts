@@ -291,6 +291,9 @@ test('an older sealed value of a row does not open after a rotation', async (t) 
   t.is(text(await opens()), 'old')
 })
 
+/** Rewritten without a stamp: a header of the receiver, which it replaces as a whole. */
+const UNSTAMPED = 'signal_streams.authorization_sealed'
+
 /** What the row of a value has. */
 const put = (old: Uint8Array, present: Uint8Array) =>
   withStamp(partsOf(present).stamp!, partsOf(old).sealed)
@@ -340,6 +343,7 @@ test('every write of a column that is rewritten writes its stamp', async (t) => 
       new RegExp(`${sets(name)}|insert into ${table}\\b[^)]*\\b${name}\\b`)
     const rewritten = new RegExp(sets(column))
     for (const { text: words, name } of statements) {
+      if (`${table}.${column}` === UNSTAMPED) continue
       if (typeof context('') === 'string') t.notRegex(words, rewritten, name)
       else if (writes(column).test(words)) t.regex(words, writes(`${column}_stamp`), name)
     }
