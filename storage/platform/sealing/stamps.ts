@@ -7,7 +7,7 @@
  *     outside of it    2 | stamp 8 | sealed value, or the sealed value alone
  */
 
-/** The first byte of a value with a stamp. That of a sealed value is 1. */
+/** The first byte of a value with a stamp. A sealed value begins with 1. */
 const STAMPED = 2
 export const STAMP_BYTES = 8
 const HEAD_BYTES = 1 + STAMP_BYTES
