@@ -1,6 +1,5 @@
 /** Finds the user for whom an identity assertion speaks, and links the first match to the subject of the issuer. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { insertAccount, insertAccountWithoutMailbox } from '../../../storage/identity/accounts.js'
 import { insertTenantUser } from '../../../storage/identity/tenant-users.js'
 import {
   type AddressedAccount,
@@ -20,6 +19,7 @@ import { inTenant } from '../../platform/in-tenant.js'
 import { isReserved } from '../../platform/mail/reserved-domains.js'
 import { ownershipFault } from '../../platform/oauth/audience-ownership.js'
 import { personAuditRecord } from '../../platform/people/person-events.js'
+import { provideAccount } from '../../platform/people/provisioning.js'
 import type { Proven } from './admission.js'
 import type { TrustedIssuerTools } from './needs.js'
 import type { StepFailed } from './protocol.js'
@@ -128,7 +128,7 @@ export function linkPerson(
       const isUser = account !== undefined && account.id !== null && account.sub !== null
       const user = isUser
         ? { id: account.id!, sub: account.sub! }
-        : await provision(tx, tools, proven, found, context.requestId)
+        : await provision(tx, tools, proven, found, address, context)
       if (user === null) return null
       const link = {
         tenantId,
@@ -158,24 +158,30 @@ function orFirst(error: unknown): null {
 /** A new user for the address. Null if a concurrent request was first. */
 async function provision(
   tx: Transaction,
-  { random, clock }: TrustedIssuerTools,
+  tools: TrustedIssuerTools,
   { issuer, jws }: Proven,
   { email, account }: ByAddress,
-  requestId: string | undefined,
+  address: string,
+  context: MessageContext,
 ): Promise<{ readonly id: string; readonly sub: string } | null> {
   const { tenantId } = issuer
-  const now = clock.now()
-  const name = jws.claims['name']
-  const displayName = typeof name === 'string' ? name.slice(0, 120) : ''
-  const made = { id: random.uuid(), email, displayName, passwordHash: null, createdAt: now }
-  const isOfNoMailbox = isReserved(email)
+  const { random } = tools
+  const now = tools.clock.now()
   let accountId = account?.accountId
-  if (accountId === undefined || isOfNoMailbox) {
-    const isNew = isOfNoMailbox
-      ? await insertAccountWithoutMailbox(tx, { ...made, tenantId })
-      : await insertAccount(tx, { ...made, emailVerified: true })
-    if (!isNew) return null
-    accountId = made.id
+  if (accountId === undefined || isReserved(email)) {
+    const name = jws.claims['name']
+    const displayName = typeof name === 'string' ? name.slice(0, 120) : ''
+    const added = {
+      tenantId,
+      email,
+      displayName,
+      passwordHash: null,
+      withoutPassword: true,
+      address,
+    }
+    const provided = await provideAccount(tx, tools, added, now, context)
+    if (provided.status !== 'pre_provisioned' || provided.known !== undefined) return null
+    accountId = provided.accountId
   }
   const user = { id: random.uuid(), sub: random.token(SUBJECT_BYTES) }
   const kind = { status: 'active', roles: [], fixture: false, createdAt: now } as const
@@ -183,7 +189,7 @@ async function provision(
   const about = {
     actor: { type: 'human', id: user.sub },
     resource: { type: 'tenant_user', id: user.id },
-    requestId,
+    requestId: context.requestId,
   }
   const event = catalogued('sso.user.provisioned', about, { provider: issuer.id, email })
   appendEvents(tx, [{ id: random.uuid(), tenantId, occurredAt: now, ...event }])

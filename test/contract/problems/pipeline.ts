@@ -19,7 +19,7 @@ import { bearer, type Fields, paths, type Row, type Scene, UNKNOWN_ID } from './
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE']
 const FORM = 'application/x-www-form-urlencoded'
 const METADATA = String.raw`resource_metadata="http[^"]+/\.well-known/oauth-protected-resource"`
-const WORDS = String.raw`[a-z_]+:[a-z_]+( [a-z_]+:[a-z_]+)*`
+const WORDS = String.raw`[a-z_]+[:.][a-z_.]+( [a-z_]+[:.][a-z_.]+)*`
 const NO_TOKEN = new RegExp(`^Bearer ${METADATA}(?:, scope="${WORDS}")?$`)
 const BAD_TOKEN = new RegExp(
   `^Bearer error="invalid_token", error_description="[^"]+", ${METADATA}(?:, scope="${WORDS}")?$`,

@@ -39,6 +39,7 @@ async function listening(t: ExecutionContext, { html }: Page) {
   const page = { shown: () => {} }
   runInNewContext(script, {
     setTimeout,
+    navigator: {},
     addEventListener: (_: string, run: () => void) => (page.shown = run),
     document: {
       querySelector: () => null,
