@@ -37,6 +37,7 @@ export type ValidatedClient = Pick<
   | 'loopbackAnyPort'
   | 'dpopBoundAccessTokens'
   | 'requirePushedAuthorizationRequests'
+  | 'requireSignedRequestObject'
   | 'authorizationDetailsTypes'
 >
 
@@ -216,7 +217,9 @@ function isPushedIfRequired({
   client,
   pushed,
 }: RequestToValidate): Fault<ReturnedError> | undefined {
-  return client.requirePushedAuthorizationRequests && !pushed
+  // Only the PAR endpoint takes request objects.
+  const mustPush = client.requirePushedAuthorizationRequests || client.requireSignedRequestObject
+  return mustPush && !pushed
     ? ['invalid_request', 'this application must push its requests (RFC 9126)']
     : undefined
 }

@@ -24,6 +24,7 @@ const client: ValidatedClient = {
   loopbackAnyPort: false,
   dpopBoundAccessTokens: false,
   requirePushedAuthorizationRequests: false,
+  requireSignedRequestObject: false,
   authorizationDetailsTypes: ['payment'],
 }
 const VALID = {
@@ -126,6 +127,7 @@ const returned: [string, Change, string, Partial<ValidatedClient>?][] = [
   ['a foreign request_uri', { request_uri: 'https://x.example/r' }, 'request_uri_not_supported'],
   ['a registration', { registration: '{}' }, 'registration_not_supported'],
   ['not pushed', {}, 'invalid_request', { requirePushedAuthorizationRequests: true }],
+  ['not signed', {}, 'invalid_request', { requireSignedRequestObject: true }],
   ['a challenge of 42 characters', { code_challenge: CHALLENGE.slice(1) }, 'invalid_request'],
   ['a challenge with padding', { code_challenge: `${CHALLENGE}=` }, 'invalid_request'],
   ['an unknown scope', { scope: 'openid root' }, 'invalid_scope'],
