@@ -72,18 +72,22 @@ async function refusalOf(
   const { database } = needs
   const { signal } = context
   const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
-  const fault = await draftFault(draft, resourceScopes, needs.urlFaultOf)
+  const before =
+    applicationId === null || !isUuid(applicationId)
+      ? undefined
+      : await inTenant(database, tenantId, context, (tx) =>
+          findApplication(tx, tenantId, applicationId),
+        )
+  // A URL of older rules stays until it is changed: it would keep every other member from being changed.
+  const kept = [before?.jwksUri, before?.backchannelLogoutUri]
+  const fault = await draftFault(draft, resourceScopes, (url) =>
+    kept.includes(url) ? null : needs.urlFaultOf(url),
+  )
   if (fault !== undefined) return fault
   const beyond = powersBeyond(draft.scopes ?? [], scopes)
   if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
   const { audience } = draft
-  if (audience === undefined) return null
-  if (applicationId !== null && isUuid(applicationId)) {
-    const before = await inTenant(database, tenantId, { signal }, (tx) =>
-      findApplication(tx, tenantId, applicationId),
-    )
-    if (before?.audience === audience) return null
-  }
+  if (audience === undefined || before?.audience === audience) return null
   const unowned = await ownershipFault(needs, audience, tenantId, context)
   return unowned?.tag === 'conflict' ? { tag: 'audience_taken' } : unowned
 }

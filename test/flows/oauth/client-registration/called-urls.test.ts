@@ -1,8 +1,9 @@
 /** URLs that the service calls are judged when they are stored, not at the first call. */
 import test from 'ava'
 import { sharedApi } from '../../../support/service.js'
+import { sql } from '../../../support/storage/sql.js'
 
-const { api } = await sharedApi('clients')
+const { api, running } = await sharedApi('clients')
 
 const PRIVATE = [
   'https://10.0.0.1/a',
@@ -35,6 +36,23 @@ for (const member of ['jwks_uri', 'backchannel_logout_uri'])
     await api.call('PUT', path, { token, json }).gives(400)
     t.is((await api.post('/oauth/register', initial, of(url))).status, 201)
   })
+
+test('a URL of older rules stays until it is changed', async (t) => {
+  const { token } = await api.workspace()
+  const redirect_uris = ['https://app.example/callback']
+  const [old, other] = ['https://keys.internal/a', 'https://keys.internal/b']
+  const made = await api
+    .post('/api/v1/applications', token, { name: 'A', redirect_uris })
+    .gives(201)
+  const id = String(made.body['id'])
+  await sql(running)`update applications set backchannel_logout_uri = ${old} where id = ${id}`
+  const put = (backchannel_logout_uri: string) => {
+    const json = { name: 'B', redirect_uris, backchannel_logout_uri }
+    return api.call('PUT', `/api/v1/applications/${id}`, { token, json })
+  }
+  t.is((await put(old).gives(200)).body['name'], 'B')
+  await put(other).gives(400)
+})
 
 test('a token endpoint at an address that is not called is refused', async (t) => {
   const { token } = await api.workspace()
