@@ -95,7 +95,7 @@ export type StreamBehind = {
   readonly last: number
 }
 
-/** Locks streams that are behind the audit log. Crosses tenants. */
+/** Locks streams that are behind the audit log, in any order: no tenant is always the first. Crosses tenants. */
 export const lockStreamsBehind = (tx: Transaction, limit: number) =>
   allRows<StreamBehind>(tx, {
     name: 'signal_stream.behind',
@@ -106,7 +106,7 @@ export const lockStreamsBehind = (tx: Transaction, limit: number) =>
            where s.status <> 'disabled' and q.audit_last > s.read_to
              and coalesce((select t.status = 'active' from tenants t where t.id = s.tenant_id), false)
              and ${receives('s')}
-           order by s.tenant_id, s.id limit $1 for update of s skip locked`,
+           order by random() limit $1 for update of s skip locked`,
     values: [limit],
   })
 

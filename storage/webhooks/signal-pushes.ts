@@ -23,13 +23,13 @@ export type DueStream = TenantKind & {
   readonly attempts: number
 }
 
-/** SQL: the receiver of a stream may get events. The tenant is checked apart. */
+/** SQL: the receiver of a stream may get events: an application while it may have streams. The tenant is checked apart. */
 export function receives(stream: string): string {
   // Look-ups by key: the planner could read all applications otherwise.
   return `case when ${stream}.application_id is null
     then ${agentInForce(`${stream}.receiver::uuid`)} and (select count(*) = 0 from agent_suspensions x
       where x.tenant_id = ${stream}.tenant_id and x.agent_id = ${stream}.receiver::uuid)
-    else coalesce((select a.status = 'active' from applications a
+    else coalesce((select a.status = 'active' and 'ssf.manage' = any (a.scopes) from applications a
       where a.tenant_id = ${stream}.tenant_id and a.id = ${stream}.application_id), false) end`
 }
 

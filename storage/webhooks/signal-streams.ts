@@ -59,8 +59,11 @@ type NewStream = Omit<SignalStreamRow, 'status' | 'reason' | 'endpointUrl'> & {
   readonly now: Date
 }
 
+/** Of all receivers of a tenant. Each stream that is behind costs a turn of the worker. */
+const TENANT_STREAMS_MAX = 100
+
 /**
- * Inserts a stream unless its receiver has `most`. It has events from now on.
+ * Inserts a stream unless its receiver has `most`, or its tenant as many as it may have. It has events from now on.
  * @returns undefined when the receiver has `most`.
  */
 export async function insertSignalStream(
@@ -77,6 +80,7 @@ export async function insertSignalStream(
              status_since, read_to, created_at, updated_at, endpoint_url, authorization_sealed)
            select $1, $2, $3, $4, $5, $6, $7, ${LAST_RECORD}, $7, $7, $9, $10
            where (select count(*) from signal_streams where tenant_id = $1 and receiver = $2) < $8
+             and (select count(*) from signal_streams where tenant_id = $1) < ${TENANT_STREAMS_MAX}
            returning ${STREAM}`,
     values: [
       ...keyOf(stream),
@@ -184,7 +188,7 @@ export const takeVerification = (
 /** A subject as an event has it. An empty text: any. */
 export type SubjectKey = { readonly principal: string; readonly session: string }
 
-/** Takes a subject out of a stream, which has at most `most` of them. False beyond. */
+/** Takes a subject out of a stream, which has at most `most` of them. False beyond: nothing changes. */
 export async function removeSubjectRow(
   tx: Transaction,
   { tenantId, id }: Pick<StreamKey, 'tenantId' | 'id'>,
@@ -195,15 +199,17 @@ export async function removeSubjectRow(
   await execute(tx, {
     name: 'signal_subject.remove',
     text: `insert into signal_removed_subjects (tenant_id, stream_id, principal, session, created_at)
-           values ($1, $2, $3, $4, $5) on conflict do nothing`,
-    values: [tenantId, id, principal, session, now],
+           select $1, $2, $3, $4, $5
+           where (select count(*) from signal_removed_subjects where tenant_id = $1 and stream_id = $2) < $6
+           on conflict do nothing`,
+    values: [tenantId, id, principal, session, now, most],
   })
-  const count = await onlyValue<number>(tx, {
-    name: 'signal_subject.count',
-    text: `select count(*)::int as count from signal_removed_subjects where tenant_id = $1 and stream_id = $2`,
-    values: [tenantId, id],
+  return onlyValue<boolean>(tx, {
+    name: 'signal_subject.is_removed',
+    text: `select exists (select 1 from signal_removed_subjects
+             where tenant_id = $1 and stream_id = $2 and principal = $3 and session = $4) as removed`,
+    values: [tenantId, id, principal, session],
   })
-  return count <= most
 }
 
 /** Puts a subject back into a stream. */

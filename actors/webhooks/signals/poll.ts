@@ -17,6 +17,8 @@ import { keyOf, UNKNOWN } from './streams.js'
 /** Polls that one process keeps waiting, of one tenant, and of one stream. */
 export const WAITS = { total: 512, tenant: 64, stream: 2 } as const
 const LOOK_EVERY_MS = 500
+/** Refused events that the log names. */
+const LOGGED_MAX = 5
 /** What is left of the time of a request when its poll gives up waiting. */
 const ANSWER_MS = 2_000
 
@@ -29,8 +31,6 @@ export const pollSignalEvents: SignalsHandler<'pollSignalEvents'> = async (
   const key = keyOf(message)
   if (key === undefined) return UNKNOWN
   const refused = Object.keys(message.refused)
-  if (refused.length > 0)
-    context.log.warn({ streamId: key.id, refused: message.refused }, 'signals: events refused')
   const most = Math.min(message.most, EVENTS_MAX)
   const look = () =>
     inTenant(database, key.tenantId, context, (tx) => firstSignalEvents(tx, key, most + 1))
@@ -41,6 +41,11 @@ export const pollSignalEvents: SignalsHandler<'pollSignalEvents'> = async (
     return true
   })
   if (!isKnown) return UNKNOWN
+  if (refused.length > 0) {
+    const first = Object.fromEntries(Object.entries(message.refused).slice(0, LOGGED_MAX))
+    const counted = { streamId: key.id, count: refused.length, refused: first }
+    context.log.warn(counted, 'signals: events refused')
+  }
   let found: readonly SignalEvent[] = await look()
   if (found.length === 0 && most > 0 && !message.returnImmediately) {
     const { settings, clock } = tools

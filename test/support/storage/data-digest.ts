@@ -6,7 +6,7 @@ import type { FreshDatabase } from './database.js'
 /** Number and digest of rows by table, for tables with rows of the tenant. */
 export type DataDigest = Readonly<Record<string, string>>
 
-/** By table, so that a difference can be located. */
+/** By table, so that a difference can be located. Without `read_to`: how far a background job has read. */
 export async function dataDigest(
   { superuserUrl }: Pick<FreshDatabase, 'superuserUrl'>,
   { tenantId, organizationId }: Pick<Workspace, 'tenantId' | 'organizationId'>,
@@ -27,8 +27,9 @@ export async function dataDigest(
         .map(
           ({ table, column }) =>
             `select '${table}.${column}' as name, count(*) || ' ' ||
-               md5(coalesce(string_agg(md5(x::text), '' order by x::text), '')) as digest
-             from public.${table} x where ${column} = any($1::uuid[]) having count(*) > 0`,
+               md5(coalesce(string_agg(md5(y), '' order by y), '')) as digest
+             from public.${table} x cross join lateral (select (to_jsonb(x) - 'read_to')::text as y) z
+             where ${column} = any($1::uuid[]) having count(*) > 0`,
         )
         .join(' union all '),
       [[tenantId, organizationId]],
