@@ -11,7 +11,7 @@ type AuditNameRow = {
   readonly name: string
 }
 
-/** Types of resources, with their table and the column of the name. */
+/** Types of resources, with their table and the name, which is no secret: of a webhook only the host. */
 const NAMED = [
   ['agent', 'agents', 'name'],
   ['application', 'applications', 'name'],
@@ -19,10 +19,8 @@ const NAMED = [
   ['api_resource', 'api_resources', 'name'],
   ['access_policy', 'access_policies', 'name'],
   ['sso_provider', 'sso_providers', 'name'],
-  ['webhook', 'webhooks', 'url'],
-  ['credential', 'vault_credentials', 'label'],
+  ['webhook', 'webhooks', `split_part(url, '/', 3)`],
   ['product', 'products', 'name'],
-  ['scim_token', 'scim_tokens', 'description'],
 ] as const
 
 const THINGS = NAMED.map(
