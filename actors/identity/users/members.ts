@@ -27,7 +27,7 @@ import { listed, page } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import type { Handling, UsersNeeds } from './needs.js'
 import { isFixtureLimit } from '../../platform/people/provisioning.js'
-import type { CreateUser, UserRecord, UsersProtocol } from './protocol.js'
+import type { CreateUser, ExportedUser, UserRecord, UsersProtocol } from './protocol.js'
 import { endUser, userEvent } from '../../platform/people/ending.js'
 import { MEMBER_CONSTRAINT, provideAccount } from '../../platform/people/provisioning.js'
 import {
@@ -157,7 +157,7 @@ export const exportTenantUsers: Handling<'exportTenantUsers'> = async (
   { tenantId, ...filter },
   context,
 ) => {
-  const users: TenantUserRow[] = []
+  const users: ExportedUser[] = []
   let after: TenantUserRow | null = null
   do {
     const from: TenantUserRow | null = after
@@ -165,19 +165,12 @@ export const exportTenantUsers: Handling<'exportTenantUsers'> = async (
       (tx) => listTenantUserRows(tx, tenantId, filter, EXPORT_PAGE, from),
       context,
     )
-    users.push(...rows)
+    // Whole rows of a large tenant would fill the memory of the process.
+    for (const { email, displayName, status, roles, createdAt } of rows)
+      users.push({ email, displayName, status, roles, createdAt })
     after = rows.length < EXPORT_PAGE ? null : rows.at(-1)!
   } while (after !== null && users.length < EXPORT_MAX)
-  return {
-    tag: 'exported',
-    users: users.map(({ email, displayName, status, roles, createdAt }) => ({
-      email,
-      displayName,
-      status,
-      roles,
-      createdAt,
-    })),
-  }
+  return { tag: 'exported', users }
 }
 
 export const readTenantUser: Handling<'readTenantUser'> = async (needs, message, context) => {

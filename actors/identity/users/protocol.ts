@@ -147,7 +147,10 @@ export const USER_SORTS = ['email', 'name', 'created_at', 'last_sign_in_at'] as 
 /** `key`: of the last row seen, where the list is not newest first. */
 export type UserCursor = ListCursor & { readonly key?: string | undefined }
 type ExportUsers = Pick<ListUsers, 'tenantId' | 'status' | 'email' | 'q' | 'role'>
-type ExportedUser = Pick<UserRecord, 'email' | 'displayName' | 'status' | 'roles' | 'createdAt'>
+export type ExportedUser = Pick<
+  UserRecord,
+  'email' | 'displayName' | 'status' | 'roles' | 'createdAt'
+>
 export type ListUsers = {
   readonly tenantId: TenantId
   /** Null: all users except removed ones. */

@@ -89,14 +89,16 @@ export class ConsolePages extends ConsoleActions {
     )
   }
 
-  /** What an administrator should look at: how many, in which words, and where. */
+  /** What an administrator should look at: how many, in which words, and where. Known if every list could be read. */
   private async attention(visit: Visit) {
     const { site, clock } = this.needs
     const now = clock.now().getTime()
+    let isKnown = true
     const read = async (name: string, more: Readonly<Record<string, string>>) => {
       const resource = site.named(name, visit.session.scopes)
       if (resource === null) return []
       const answer = await this.call(visit, { method: 'GET', path: listCall(resource, [], more) })
+      isKnown &&= answer.status === 200
       return this.withHealth(visit, resource, rowsOf(resource, answer.json).filter(isItem))
     }
     const since = new Date(now - DAY_MS).toISOString()
@@ -113,12 +115,13 @@ export class ConsolePages extends ConsoleActions {
       ['keys', keys.filter(isExpiring).length, '/api-keys'],
       ['refused', refused.length, `/audit?type=${REFUSED}&since=${since.slice(0, 16)}`],
     ] as const
-    return found
+    const needed = found
       .filter(([, count]) => count > 0)
       .map(([what, count, path]) => ({
         text: languageOf(visit.request).say(`console.attention.${what}`, { count }),
         path: `/console${path}`,
       }))
+    return { needed, isKnown }
   }
 
   /** The objects of a list with the health that their last deliveries show. */

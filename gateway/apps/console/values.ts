@@ -113,7 +113,9 @@ export function valueOf(item: Item, member: string, reading: Reading): Value {
   const { currency } = item
   if (name.endsWith('_minor') && typeof value === 'number' && typeof currency === 'string')
     return { kind: 'text', text: reading.language.money(value, currency) }
-  if (TIME.test(text)) return { kind: 'time', moment: new Date(text) }
+  // A name that a person chose can look like a time.
+  const moment = TIME.test(text) ? new Date(text) : null
+  if (moment !== null && !Number.isNaN(moment.getTime())) return { kind: 'time', moment }
   const { media_type: mediaType } = item
   const isImage = name === 'url' && typeof mediaType === 'string' && mediaType.startsWith('image/')
   if (isImage || text.startsWith('data:image/')) return { kind: 'image', text }
