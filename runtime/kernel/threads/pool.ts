@@ -134,6 +134,15 @@ class Work extends QueueItem {
   }
 }
 
+/**
+ * Piscina loads its module by `require` first. A thread that ends while it requires an ES module aborts the process (a fault of Node
+ * 20), and one that imports it does not.
+ */
+const THREAD_FLAGS = [
+  ...process.execArgv.filter((flag) => flag === '--enable-source-maps'),
+  '--no-experimental-require-module',
+]
+
 class PiscinaPool {
   readonly #name: string
   readonly #options: PoolOptions
@@ -186,6 +195,7 @@ class PiscinaPool {
       atomics: forgets === true ? 'disabled' : 'sync',
       recordTiming: false,
       workerData: { module: module.href },
+      execArgv: THREAD_FLAGS,
     })
     // Tasks report their own failures. This is a worker that died without reporting one.
     piscina.on('error', (error: Error) => this.#log.error({ err: error }, 'pool thread died'))
