@@ -1,6 +1,6 @@
 /**
  * The answer of a decided request. A form that is sent again gets the same redirect, so the code is kept until it is
- * redeemed, for a minute, for the user who decided in the browser that sent the form. Another decision gets a page that
+ * redeemed, for a minute, for the user who decided in the browser that sent the form. Deny after Allow gets a page that
  * says what was decided.
  */
 import { findCodes } from '../../../../storage/oauth/authorization-codes.js'
@@ -52,7 +52,7 @@ export async function answeredBefore(
   const { action } = message
   if (opened.codeSha256 === null) {
     if (now.getTime() - consumedAt.getTime() >= REPEATED_MS) return null
-    return action === 'allow' ? { tag: 'done', decided: 'denied' } : { tag: 'again', code: null }
+    return { tag: 'again', code: null }
   }
   // The user may have signed in again since, or have signed out.
   const read = await sessions.read({ token: message.sessionToken }, context)
