@@ -85,6 +85,8 @@ export const removeSignalEvents = (
     values: [tenantId, id, ids],
   })
 
+export type StreamPlace = { readonly tenantId: string; readonly id: string }
+
 /** A stream whose tenant has records that it has not looked at. */
 export type StreamBehind = {
   readonly tenantId: string
@@ -95,19 +97,19 @@ export type StreamBehind = {
   readonly last: number
 }
 
-/** Locks streams that are behind the audit log, in any order: no tenant is always the first. Crosses tenants. */
-export const lockStreamsBehind = (tx: Transaction, limit: number) =>
+/** Locks streams that are behind the audit log, the next ones `after` a stream. Crosses tenants. */
+export const lockStreamsBehind = (tx: Transaction, after: StreamPlace, limit: number) =>
   allRows<StreamBehind>(tx, {
     name: 'signal_stream.behind',
     text: `select s.tenant_id as "tenantId", s.id, s.events_requested as "eventsRequested", s.read_to as "readTo",
              q.audit_last as last
            from signal_streams s cross join lateral (
              select audit_last from event_sequences q where q.tenant_id = s.tenant_id offset 0) q
-           where s.status <> 'disabled' and q.audit_last > s.read_to
+           where (s.tenant_id, s.id) > ($2, $3) and s.status <> 'disabled' and q.audit_last > s.read_to
              and coalesce((select t.status = 'active' from tenants t where t.id = s.tenant_id), false)
              and ${receives('s')}
-           order by random() limit $1 for update of s skip locked`,
-    values: [limit],
+           order by s.tenant_id, s.id limit $1 for update of s skip locked`,
+    values: [limit, after.tenantId, after.id],
   })
 
 /** A record of the audit log that may cause signals. */

@@ -59,7 +59,7 @@ type NewStream = Omit<SignalStreamRow, 'status' | 'reason' | 'endpointUrl'> & {
   readonly now: Date
 }
 
-/** Of all receivers of a tenant. Each stream that is behind costs a turn of the worker. */
+/** The streams of all receivers of a tenant. Each stream that is behind costs a turn of the worker. */
 const TENANT_STREAMS_MAX = 100
 
 /**

@@ -8,6 +8,7 @@ import {
   causesAfter,
   insertSignalEvents,
   lockStreamsBehind,
+  type StreamPlace,
   moveStreams,
   type NewSignalEvent,
   type StreamBehind,
@@ -28,17 +29,28 @@ export type CollectNeeds = {
   readonly issuer: string
 }
 
+const NIL = '00000000-0000-0000-0000-000000000000'
+export const BEGIN: StreamPlace = { tenantId: NIL, id: NIL }
+type Place = { after: StreamPlace }
+
 type Collected = {
   readonly events: number
   /** There may be more. */
   readonly isMore: boolean
 }
 
-export function collectSignals(needs: CollectNeeds): Promise<Collected> {
+/**
+ * @param place where the last call ended. The next one goes on from there, so that no tenant is always the first. A call that
+ * comes to the end begins again.
+ */
+export function collectSignals(needs: CollectNeeds, place: Place): Promise<Collected> {
   // Crosses tenants: one worker writes the events of all.
   return needs.database.system(async (tx) => {
-    const streams = await lockStreamsBehind(tx, STREAMS_MAX)
-    let isMore = streams.length === STREAMS_MAX
+    const streams = await lockStreamsBehind(tx, place.after, STREAMS_MAX)
+    const last = streams.length === STREAMS_MAX ? streams.at(-1) : undefined
+    // The streams before the place have not been looked at.
+    let isMore = last !== undefined || place.after !== BEGIN
+    place.after = last ?? BEGIN
     let events = 0
     for (const [tenantId, own] of byTenant(streams)) {
       const collected = await collectOf(tx, needs, tenantId, own)

@@ -27,10 +27,12 @@ import {
   POSTPONED_SECS,
 } from '../../platform/outgoing-queue.js'
 import { type SigningKeysProtocol, signingKeys } from '../../oauth/signing-keys/protocol.js'
-import { collectSignals, type CollectNeeds } from './collect.js'
+import { BEGIN, collectSignals, type CollectNeeds } from './collect.js'
 import { setClaims, signedSet } from './set.js'
 import type { SharedSignalsSettings } from './settings.js'
 
+/** Looks at the audit log before the next pushes. */
+const BATCHES_MAX = 10
 const LOOK_EVERY_MS = 500
 
 type SignalsWorkerNeeds = OutgoingNeeds &
@@ -54,6 +56,7 @@ export const signalsWorker = defineWorker<SignalsWorkerNeeds>({
 function pushes(needs: SignalsWorkerNeeds, stop: AbortSignal): OutgoingWork<DueStream, Pushed> {
   const { database, poster } = needs
   const lease = needs.random.uuid()
+  const place = { after: BEGIN }
   const { written, attempts } = signalMetrics(needs.registry)
   const release = (due: DueStream, failed: number, waitSecs: number, pushedId?: string) =>
     database.tenant(due.tenantId, async (tx) => {
@@ -83,9 +86,10 @@ function pushes(needs: SignalsWorkerNeeds, stop: AbortSignal): OutgoingWork<DueS
     levelKeyOf: ({ id }) => id,
     pollMs: LOOK_EVERY_MS,
     async prepare() {
+      // Pushes do not wait for a tenant that makes events all the time.
       let isMore = true
-      while (isMore && !stop.aborted) {
-        const collected = await collectSignals(needs)
+      for (let batch = 0; isMore && batch < BATCHES_MAX && !stop.aborted; batch += 1) {
+        const collected = await collectSignals(needs, place)
         written.inc(collected.events)
         isMore = collected.isMore
       }
