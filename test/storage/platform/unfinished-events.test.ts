@@ -96,7 +96,11 @@ test('events before and after the end of an upgrade are one sequence', async (t)
   const told = Array.from({ length: 7 }, (_, at) => event(tenant, 'admin.agent.updated', 60 - at))
   await append(fresh, told[0]!, told[1]!)
   await appendAsBefore(fresh, told[2]!)
-  t.deepEqual(await finish(fresh), ['0130_finish_events_in_log', '0170_finish_ends'])
+  t.deepEqual(await finish(fresh), [
+    '0130_finish_events_in_log',
+    '0170_finish_ends',
+    '0196_finish_secret_stamps',
+  ])
   t.deepEqual(await finish(fresh), [])
   // What a process of the release before left without a number.
   await appendAsBefore(fresh, told[3]!)

@@ -11,6 +11,7 @@ import { type Clock, systemClock } from '../../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { spawnInline } from '../../../../runtime/kernel/inline.js'
 import { SealBroken } from '../../../../storage/platform/sealing/seal.js'
+import type { RewrittenContext } from '../../../../storage/platform/sealing/stamps.js'
 import { heldClock } from '../../../support/held-clock.js'
 import { contract } from '../../../vectors/contract.js'
 
@@ -110,9 +111,9 @@ function watchedSigner(
 ) {
   const opened: { context: string; bytes: Uint8Array }[] = []
   const sealer = {
-    async open(tenantId: string, context: string, sealed: Uint8Array) {
+    async open(tenantId: string, { rewritten }: RewrittenContext, sealed: Uint8Array) {
       const bytes = open(sealed)
-      opened.push({ context: `${tenantId} ${context}`, bytes })
+      opened.push({ context: `${tenantId} ${rewritten}`, bytes })
       return bytes
     },
   }
