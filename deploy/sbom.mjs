@@ -26,8 +26,8 @@ const { packages } = JSON.parse(
 )
 const produced = new Set()
 for (const [path, { version, dev, name }] of Object.entries(packages)) {
-  // An optional peer that only development uses: the image removes it (runtime/trim-packages.mjs).
-  if (path === '' || dev === true || path === 'node_modules/typescript') continue
+  // A clone compiles itself. The image has no compiler (runtime/trim-packages.mjs).
+  if (path === '' || dev === true || /^node_modules\/@?typescript\b/.test(path)) continue
   produced.add(`${name ?? path.slice(path.lastIndexOf('node_modules/') + 13)}@${version}`)
 }
 // The name of an alias comes from our package.json, and its reference has the name in the registry.

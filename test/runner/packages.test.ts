@@ -36,6 +36,7 @@ function clone(t: ExecutionContext): { root: string; files(): string[] } {
     'pg/index.js',
     'pg/index.js.map',
     'ava/package.json',
+    'typescript/package.json',
   ]) {
     const at = join(root, 'node_modules', path)
     mkdirSync(dirname(at), { recursive: true })
@@ -85,10 +86,13 @@ test('the step after npm ci removes what this machine never reads', (t) => {
     'pg/index.d.ts',
     'pg/index.js',
     `sodium-native/prebuilds/${platform}-${arch}/sodium-native.node`,
+    'typescript/package.json',
     'uWebSockets.js/LICENSE',
     ...['115', '127', '137'].map((abi) => `uWebSockets.js/${NATIVE}${abi}.node`),
   ])
   t.throws(() => readFileSync(stamp), { code: 'ENOENT' }, 'a later start brings what is left out')
+  installed({ npm_config_omit: 'dev' })
+  t.regex(readFileSync(stamp, 'utf8'), /^[0-9a-f]{64} product$/, 'a start installs nothing')
   installed({})
   t.regex(readFileSync(stamp, 'utf8'), /^[0-9a-f]{64}$/, 'a later start installs nothing')
 })
@@ -118,7 +122,7 @@ test('the step does not follow links into other trees, and does nothing for a tr
   t.deepEqual(other.files(), before)
 })
 
-test('an image has no declarations and one binary', (t) => {
+test('an image has no compiler, no declarations and one binary', (t) => {
   const { root, files } = clone(t)
   execFileSync(process.execPath, ['runtime/trim-packages.mjs', '--image'], { cwd: root })
   t.deepEqual(files(), [
