@@ -26,6 +26,7 @@ const none: Transaction = {
   }),
   atCommit: () => undefined,
   afterCommit: () => undefined,
+  forget: () => undefined,
 }
 const database = {
   tenant: async <T>(_: string, work: (tx: Transaction) => Promise<T> | T) => work(none),

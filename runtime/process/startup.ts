@@ -331,7 +331,7 @@ async function awaitTenantAndKeys(context: StartContext): Promise<void> {
 }
 
 async function listenForChanges({ database, system }: StartContext): Promise<Undo> {
-  return followChanges(database!.listener, system!)
+  return followChanges(database!, system!)
 }
 
 /** A client that reads "ready" in the log and then asks the probe must get the same answer. */

@@ -65,6 +65,8 @@ export interface OpenDatabase extends Database {
   /** LISTEN on a separate connection, which is opened at the first subscription. */
   readonly listener: Listener
   stats(): PoolStats[]
+  /** Calls the listener with the ids of each `Transaction.forget`. The returned function ends that. */
+  forgets(listener: (ids: readonly string[]) => void): () => void
   /**
    * Calls `wake` instead of sending notifications of the channel, for the worker of this thread that would receive
    * them. The returned function ends that.
@@ -91,16 +93,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     const text = announcement(channels, settings.announce ?? 'notify')
     return pools.plane.use(undefined, undefined, (connection) => connection.control(text), '')
   }, log)
-  const wakes = new Map<string, () => void>()
-  const notify = (channels: Iterable<string>) => {
-    const sent: string[] = []
-    for (const channel of channels) {
-      const wake = wakes.get(channel)
-      if (wake === undefined) sent.push(channel)
-      else wake()
-    }
-    notifier.notify(sent)
-  }
+  const { notify, forget, forgets, wakeHere } = inThisProcess(notifier)
   const backgroundMax = backgroundShare(pools.plane.plan.max, plane)
   const background = new FairShare({
     resource: 'database_background',
@@ -110,6 +103,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
   })
   const sourceOf = (name: PoolPlan['name']): ConnectionSource => ({
     notify,
+    forget,
     repeats: () => meter.repeated(name),
     settings: pools[name].settings,
     use: (...input) => pools[name].use(...input),
@@ -119,6 +113,7 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     plane: sourceOf('plane'),
     background: {
       notify,
+      forget,
       repeats: () => meter.repeated('background'),
       settings: settingsOf(settings, settings.background_statement_timeout_secs * 1000),
       async use(open, signal, work, share) {
@@ -176,12 +171,8 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
       await sources.plane.use(probe, signal, async () => undefined, '')
     },
     stats,
-    wakeHere(channel, wake) {
-      wakes.set(channel, wake)
-      return () => {
-        if (wakes.get(channel) === wake) wakes.delete(channel)
-      }
-    },
+    forgets,
+    wakeHere,
     async close() {
       await notifier.close()
       await listener.close()
@@ -195,6 +186,38 @@ export async function openDatabase(options: DatabaseOptions): Promise<OpenDataba
     throw error
   }
   return database
+}
+
+/** What a commit tells this process. Channels without a worker here are sent by the notifier. */
+function inThisProcess(
+  notifier: Notifier,
+): Pick<ConnectionSource, 'notify' | 'forget'> & Pick<OpenDatabase, 'forgets' | 'wakeHere'> {
+  const wakes = new Map<string, () => void>()
+  const listeners = new Set<(ids: readonly string[]) => void>()
+  return {
+    notify(channels) {
+      const sent: string[] = []
+      for (const channel of channels) {
+        const wake = wakes.get(channel)
+        if (wake === undefined) sent.push(channel)
+        else wake()
+      }
+      notifier.notify(sent)
+    },
+    forget(ids) {
+      for (const listener of listeners) listener(ids)
+    },
+    forgets(listener) {
+      listeners.add(listener)
+      return () => void listeners.delete(listener)
+    },
+    wakeHere(channel, wake) {
+      wakes.set(channel, wake)
+      return () => {
+        if (wakes.get(channel) === wake) wakes.delete(channel)
+      }
+    },
+  }
 }
 
 /**
@@ -311,7 +334,7 @@ const PRIMARY_ONLY: PoolConfig = {
 type Opening = ((connection: DatabaseConnection) => Promise<unknown>) | undefined
 
 /** The connections of a plan, with the fair share of each tenant. */
-class ConnectionPool implements Omit<ConnectionSource, 'notify' | 'repeats'> {
+class ConnectionPool implements Omit<ConnectionSource, 'notify' | 'forget' | 'repeats'> {
   readonly plan: PoolPlan
   readonly settings: TransactionSettings
   readonly #testsBeforeUse: boolean

@@ -30,6 +30,11 @@ export interface Transaction {
   ): void
   /** Calls the listener after the commit, before its caller goes on. It must not throw. */
   afterCommit(listener: () => void): void
+  /**
+   * From the commit on, before its caller goes on, this process reads again the status of tokens that depend on one of these
+   * ids. PostgreSQL notifies other processes.
+   */
+  forget(ids: readonly string[]): void
 }
 
 /** The pool of a transaction (docs/concepts/storage.md, Pools). */

@@ -33,6 +33,8 @@ export interface ConnectionSource {
   readonly settings: TransactionSettings
   /** Notifies the channels soon. */
   notify(channels: Iterable<string>): void
+  /** Tells this process that tokens depend on what has changed. */
+  forget(ids: readonly string[]): void
   /** Counts a transaction that runs again. */
   readonly repeats: () => void
 }
@@ -171,6 +173,7 @@ async function attempt<T>(
     query: (statement) => statements.enqueue(statement),
     atCommit: (statement, onCommitted) => statements.defer(statement, onCommitted),
     afterCommit: (listener) => statements.afterCommit(listener),
+    forget: (ids) => statements.afterCommit(() => source.forget(ids)),
   }
   const channels = new Set<string>()
   wakeUps.set(tx, channels)

@@ -39,8 +39,10 @@ test('a start removes the types, until a build has written the projects', (t) =>
   const { root, write, launch } = clone(t, compiler)
   write('dist/runtime/main.js')
   write('runtime/main.ts')
-  write('dist/test/run.js')
-  write('test/run.ts')
+  for (const folder of ['test', 'bench']) {
+    write(`dist/${folder}/run.js`)
+    write(`${folder}/run.ts`)
+  }
   const asked = (task: string) => {
     launch(task)
     return readFileSync(join(root, 'asked'), 'utf8')

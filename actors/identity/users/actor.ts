@@ -1,6 +1,5 @@
 /** Users of a tenant: invited, provisioned, and the fixture users of a sandbox. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
-import { tokens } from '../../oauth/tokens/protocol.js'
 import { passwords } from '../passwords/protocol.js'
 import { mintFixtureUser, prepareFixture, rotateFixtureUserPassword } from './fixtures.js'
 import {
@@ -21,7 +20,7 @@ import { resetTenantUserFactors, resetTenantUserPassword } from './resets.js'
 
 export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   address: users,
-  asks: { passwords, tokens },
+  asks: { passwords },
   mailbox: { capacity: 1024, inflightMax: 64 },
   // One mint per tenant at a time, so that concurrent requests do not hash passwords for one free place.
   lane: {

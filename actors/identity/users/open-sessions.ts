@@ -11,7 +11,6 @@ import { acrOf } from '../../domain/assurance.js'
 import { isUuid } from '../../domain/ids.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { personEvent } from '../../platform/people/person-events.js'
-import { forgetTokensOf } from '../../platform/people/ending.js'
 import { findUser, isAbove } from './finding.js'
 import type { Handling } from './needs.js'
 
@@ -48,7 +47,7 @@ export const revokeTenantUserSession: Handling<'revokeTenantUserSession'> = (
     if (!open.some(({ id }) => id === sessionId)) return UNKNOWN_SESSION
     const ended = await endBrowserSession(tx, tenantId, sessionId, 'revoked', now)
     if (ended === undefined) return UNKNOWN_SESSION
-    forgetTokensOf(tx, needs, sub)
+    tx.forget([sub])
     const { requestId } = context
     const fields = { reason: 'revoked' }
     const logout = { tenantId, type: 'auth.logout', sub, sessionId, requestId, fields } as const

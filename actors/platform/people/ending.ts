@@ -1,5 +1,4 @@
 /** What ends with a user, and the events about a user. */
-import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { endDelegations } from '../../../storage/agents/delegations.js'
 import { endHumanSessions } from '../../../storage/identity/tenant-users.js'
@@ -7,17 +6,8 @@ import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import { eventBy, type EventFields, type EventType, type NewEvent } from '../../domain/events.js'
 import { byCaller, delegationsRevoked } from '../../domain/revocation.js'
-import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 
-export type EndingNeeds = {
-  readonly random: Random
-  readonly tokens: ActorRef<TokensProtocol>
-}
-
-/** This process refuses the tokens of the user from the commit on. PostgreSQL notifies the others. */
-export function forgetTokensOf(tx: Transaction, { tokens }: EndingNeeds, sub: string): void {
-  tx.afterCommit(() => tokens.send('invalidate', { ids: [sub] }))
-}
+export type EndingNeeds = { readonly random: Random }
 
 /** Ends the sessions and delegations of a user. @returns the events to append. */
 export async function endUser(
@@ -33,7 +23,7 @@ export async function endUser(
   // End sessions first: this waits for approvals that are being decided in one of them, and those end too.
   await endHumanSessions(tx, user, reason, now)
   const ended = await endDelegations(tx, { tenantId, subject: sub }, reason, now)
-  forgetTokensOf(tx, needs, sub)
+  tx.forget([sub])
   return delegationsRevoked(needs.random, ended, byCaller(caller, requestId))
 }
 

@@ -60,7 +60,7 @@ export async function openThreadSystem<Plane extends string>(
   closers.push(() => system.drain(CLOSE_WITHIN_MS))
   await system.ref(tenants).ensureControlPlane({})
   await awaitKeys(system, clock)
-  closers.push(await followChanges(database.listener, system))
+  closers.push(await followChanges(database, system))
   return system
 }
 

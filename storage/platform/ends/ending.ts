@@ -31,11 +31,13 @@ export const ending = (
 
 async function follow(tx: Transaction, by: Ending, keys: readonly EndKey[]): Promise<void> {
   if (keys.length === 0) return
+  tx.forget(keys.map(({ id }) => id))
   const values = [keys.map(({ tenantId }) => tenantId), keys.map(({ id }) => id)]
   const run = async ({ name, text, next, wakes }: (typeof ENDS)[number]) => {
     const { rows } = await tx.query<EndKey>({ name, text, values })
     if (wakes !== undefined && rows.length > 0) notifyAfterCommit(tx, wakes)
     if (next !== undefined) await follow(tx, next, rows)
+    else tx.forget(rows.map(({ id }) => id))
   }
   await Promise.all(ENDS.filter(({ on }) => on === by).map(run))
 }

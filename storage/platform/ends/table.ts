@@ -82,7 +82,9 @@ type End = {
   /** The channel that the end of something wakes. */
   readonly wakes?: string
   readonly name: string
-  /** `$1` and `$2` are the tenants and ids of what the change concerns, as `k`. */
+  /**
+   * `$1` and `$2` are the tenants and ids of what the change concerns, as `k`. It returns the keys of what tokens depend on.
+   */
   readonly text: string
 }
 
@@ -92,6 +94,7 @@ const EVENT_OF_USE_CASE = '`admin.delegation.revoked`, appended by the use case'
 const IN_LIST = '`revoked_at` and `revoked_reason` of the credential'
 const CREDENTIALS = 'returning c.tenant_id as "tenantId", c.id'
 const DELEGATIONS = 'returning d.tenant_id as "tenantId", d.id'
+const SESSIONS = 'returning s.tenant_id as "tenantId", s.id'
 /** The applications of sessions `s` get logout tokens. */
 const LOGOUTS = {
   ends: 'sign-ins at applications with a `backchannel_logout_uri`',
@@ -270,7 +273,7 @@ export const ENDS: readonly End[] = [
     text: `update sessions s set ended_at = d.revoked_at, ended_reason = d.revoked_reason
            from ${KEYS} join delegations d on d.tenant_id = k.tenant_id and d.id = k.id
            where ${LOOKED_UP} and d.revoked_at is not null
-             and s.tenant_id = d.tenant_id and s.id = d.id and s.ended_at is null`,
+             and s.tenant_id = d.tenant_id and s.id = d.id and s.ended_at is null ${SESSIONS}`,
   },
   {
     on: 'browser_session.ended',
@@ -294,7 +297,7 @@ export const ENDS: readonly End[] = [
                join refresh_families f on f.tenant_id = e.tenant_id and f.browser_session_id = e.id
              where exists (select from tenants t where t.id = e.tenant_id
                and t.settings -> 'logout_revokes_offline' = 'true')) x
-           where s.tenant_id = x.tenant_id and s.id = x.id and s.ended_at is null`,
+           where s.tenant_id = x.tenant_id and s.id = x.id and s.ended_at is null ${SESSIONS}`,
   },
   {
     on: 'browser_session.ended',

@@ -134,13 +134,14 @@ test('only storage writes these tables', (t) => {
 
 const KEY = { tenantId: '1', id: '2' }
 
-/** A transaction that records what is sent, and answers each statement with one key. */
-function recorder(sent: Statement[]): Transaction {
+/** A transaction that records what is sent and forgotten, and answers each statement with one key. */
+function recorder(sent: Statement[], forgotten: string[] = []): Transaction {
   const query = async (statement: Statement) => {
     sent.push(statement)
     return { rows: [KEY], rowCount: 1 }
   }
-  return { tenantId: null, query } as unknown as Transaction
+  const forget = (ids: readonly string[]) => void forgotten.push(...ids)
+  return { tenantId: null, query, forget } as unknown as Transaction
 }
 
 /** The rows of a change in their order, then the rows of what they end. */
@@ -170,6 +171,22 @@ for (const by of NAMES) {
     t.is(sent.length, 1)
   })
 }
+
+test('this process forgets tokens that depend on what ended, and on what ended with it', async (t) => {
+  const forgotten: string[] = []
+  const session = { tenantId: '1', id: 'session' }
+  await ending(recorder([], forgotten), 'delegation.ended', [session]).query({
+    name: 'the.change',
+    text: 'update',
+  })
+  t.true(forgotten.includes('session'))
+  // The recorder answers that this ended with it.
+  t.true(forgotten.includes(KEY.id))
+  const tokens = ENDS.filter(({ text }) => /^(?:with .*)?update sessions\b/s.test(text))
+  t.true(tokens.length > 0)
+  for (const { name, text } of tokens)
+    t.regex(text, /returning s\.tenant_id as "tenantId", s\.id$/, name)
+})
 
 test('triggers that write other rows are listed with their reason', (t) => {
   t.deepEqual([...readSchema().writingTriggers.keys()].toSorted(), Object.keys(TRIGGERS))

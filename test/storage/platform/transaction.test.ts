@@ -121,6 +121,31 @@ test.serial('a failure at the commit rolls back and notifies no one', async (t) 
   t.deepEqual(await marks(), before)
 })
 
+test.serial(
+  'this process learns what a commit changes before its caller goes on, and nothing after a failure',
+  async (t) => {
+    const told: string[] = []
+    const end = db.forgets((ids) => told.push(...ids))
+    await db.tenant(A, async (tx) => {
+      tx.forget(['one', 'two'])
+      await tx.query(MARKS)
+      t.deepEqual(told, [])
+    })
+    t.deepEqual(told, ['one', 'two'])
+    const failing = db.tenant(A, async (tx) => {
+      tx.forget(['three'])
+      await tx.query(FAILS)
+    })
+    await t.throwsAsync(failing)
+    end()
+    await db.tenant(A, async (tx) => {
+      tx.forget(['four'])
+      await tx.query(MARKS)
+    })
+    t.deepEqual(told, ['one', 'two'])
+  },
+)
+
 test.serial('of those side by side, all fail with the one that does', async (t) => {
   const before = await marks()
   const outcomes: unknown[] = []

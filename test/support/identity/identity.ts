@@ -96,7 +96,7 @@ export async function identityFixture(options: IdentityOptions = {}) {
       ),
     )
     const users = placement(
-      spawnInline(usersActor, { database, clock, random, passwords, tokens, ...NO_LETTERS }, spawn),
+      spawnInline(usersActor, { database, clock, random, passwords, ...NO_LETTERS }, spawn),
     )
     const agents = placement(
       spawnInline(

@@ -77,6 +77,7 @@ function databaseOf(found: Found, { rows }: Stage): unknown {
     single: async (statement: Statement) => send(statement),
     atCommit: (statement: Statement) => void send(statement),
     afterCommit: () => undefined,
+    forget: () => undefined,
     together: async (_tenant: unknown, statements: readonly Statement[]) => statements.map(send),
     tenant: async (_tenant: unknown, work: (tx: unknown) => unknown) => work(database),
     system: async (work: (tx: unknown) => unknown) => work(database),

@@ -82,7 +82,7 @@ async function activate(
   })
   await revokeServiceTokens(tx, tenantId, applications, now)
   // This process refuses all of them from the commit on. PostgreSQL notifies the others.
-  tx.afterCommit(() => needs.tokens.send('invalidate', { ids: [tenantId, ...applications] }))
+  tx.forget([tenantId, ...applications])
   return {
     tag: 'activated',
     tenant: tenantRecord(tenant),

@@ -36,6 +36,7 @@ const watched = (tx: Transaction): Transaction => ({
     tx.atCommit(statement, told)
   },
   afterCommit: (listener) => tx.afterCommit(listener),
+  forget: (ids) => tx.forget(ids),
 })
 const database: Database = {
   tenant: (tenantId, run, options) =>
