@@ -41,8 +41,11 @@ const MOVING = `[...document.querySelectorAll('*')]
   })
   .map((one) => 'moves: ' + one.outerHTML.slice(0, 120))`
 
-/** Forced colours remove backgrounds, so elements that are distinguished by background need a border. */
-const UNBORDERED = `[...document.querySelectorAll('main, button, a.button, input:not([type=hidden]), .choice, .error, .compare, .warning')]
+/**
+ * Forced colours remove backgrounds, so elements that are distinguished by background need a border. The browser draws
+ * checkboxes and radio buttons itself.
+ */
+const UNBORDERED = `[...document.querySelectorAll('main, button, a.button, input:not([type=hidden], [type=checkbox], [type=radio]), .choice, .error, .compare, .warning')]
   .filter((one) => one.getBoundingClientRect().height > 0)
   .filter((one) => {
     const style = getComputedStyle(one)
@@ -108,6 +111,15 @@ export async function accessibilityFindings(page: Page): Promise<string[]> {
   return found
 }
 
+/** What Tab leads to. A field for a date has parts, and Tab leads through them first. */
+async function next(page: Page, before: number): Promise<Focused> {
+  for (;;) {
+    await page.keyboard.press('Tab')
+    const on = await page.evaluate<Focused>(FOCUSED)
+    if (on === null || on.stop !== before || !/^<input[^>]* type="date/.test(on.html)) return on
+  }
+}
+
 /** Tabs through the page: all stops in order, with visible focus, without a keyboard trap. */
 export async function byKeyboard(page: Page): Promise<string[]> {
   const where = 'keyboard'
@@ -117,15 +129,13 @@ export async function byKeyboard(page: Page): Promise<string[]> {
   await page.evaluate(`document.activeElement?.blur(); getSelection()?.removeAllRanges()
     document.body.tabIndex = -1; document.body.focus(); document.body.removeAttribute('tabindex')`)
   for (const [at, html] of stops.entries()) {
-    await page.keyboard.press('Tab')
-    const on = await page.evaluate<Focused>(FOCUSED)
+    const on = await next(page, at - 1)
     if (on === null) return [...found, `${where}: Tab does not reach ${html}`]
     if (on.stop !== at) return [...found, `${where}: Tab comes to ${on.html} instead of ${html}`]
     if (!on.ringed) found.push(`${where}: the focus is not seen on ${html}`)
     if (!on.inView) found.push(`${where}: the focus is out of sight on ${html}`)
   }
-  await page.keyboard.press('Tab')
-  const last = await page.evaluate<Focused>(FOCUSED)
+  const last = await next(page, stops.length - 1)
   if (last !== null && stops.length > 1 && last.stop > 0)
     found.push(`${where}: Tab does not lead out of the page but to ${last.html}`)
   await page.evaluate(`document.activeElement?.blur()`)

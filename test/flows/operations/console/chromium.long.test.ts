@@ -143,6 +143,6 @@ testWithProgram(
     await page.keyboard.press('Enter')
     await page.locator('[data-secret="client_secret"]').waitFor()
     await page.goto(`${running.baseUrl}/console/applications`)
-    t.is(await page.getByRole('link', { name: 'Ferry by keyboard' }).count(), 1)
+    t.is(await page.getByRole('link', { name: 'Ferry by keyboard', exact: true }).count(), 1)
   },
 )
