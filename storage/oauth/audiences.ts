@@ -3,7 +3,7 @@
  * server knows only the issuer and its own audience.
  */
 import { lockUntilEnd } from '../platform/portable/locks.js'
-import type { Transaction } from '../platform/sql.js'
+import { onlyValue, type Transaction } from '../platform/sql.js'
 
 /** Where an audience is unique: the claims, and the constraints of the tables that are older than them. */
 const CONSTRAINTS = new Set([
@@ -89,3 +89,11 @@ export async function claimAudience(
   })
   if (rowCount === 0) throw new AudienceTaken(`another tenant has the audience ${key}`)
 }
+
+/** True if an application or API resource of the deployment has the audience, in any spelling. */
+export const isAudienceClaimed = (tx: Transaction, audience: string) =>
+  onlyValue<boolean>(tx, {
+    name: 'audience.is_claimed',
+    text: 'select exists (select from audience_claims where audience_key = $1) as claimed',
+    values: [audienceKey(audience)],
+  })

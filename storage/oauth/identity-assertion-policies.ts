@@ -4,19 +4,24 @@ import {
   identityAssertionPolicy,
 } from '../../actors/domain/entities/identity-assertion-policy.js'
 import { entityTable } from '../platform/portable/entity-table.js'
-import { allRows, firstValue, type Transaction } from '../platform/sql.js'
+import { firstRow, firstValue, type Transaction } from '../platform/sql.js'
 
 // `listIdentityAssertionPolicies`, `createIdentityAssertionPolicy`, `getIdentityAssertionPolicy`,
 // `updateIdentityAssertionPolicy`, `deleteIdentityAssertionPolicy`.
 export const identityAssertionPolicyTable = entityTable(identityAssertionPolicy)
 
-/** The policies of an application. */
-export const policiesOfClient = (tx: Transaction, tenantId: string, clientId: string) =>
-  allRows<IdentityAssertionPolicy>(tx, {
-    name: 'identity_assertion_policy.of_client',
+/** The policy of an application for an audience, or else another of its policies. Undefined if it has none. */
+export const findPolicyFor = (
+  tx: Transaction,
+  tenantId: string,
+  clientId: string,
+  audience: string,
+) =>
+  firstRow<IdentityAssertionPolicy>(tx, {
+    name: 'identity_assertion_policy.for_audience',
     text: `select ${identityAssertionPolicyTable.columns} from identity_assertion_policies
-           where tenant_id = $1 and client_id = $2`,
-    values: [tenantId, clientId],
+           where tenant_id = $1 and client_id = $2 order by audience = $3 desc limit 1`,
+    values: [tenantId, clientId, audience],
   })
 
 /** Whether an active application is confidential. Undefined for another id. */

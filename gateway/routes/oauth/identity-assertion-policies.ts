@@ -45,7 +45,8 @@ export const identityAssertionPolicyRoutes: readonly Route[] = entityRoutes<
       errors: [{ pointer: `#${pointer}`, detail }],
     })),
     conflict: problem(409, 'conflict', {
-      detail: 'The application has a policy for this audience already.',
+      detail:
+        'The application has a policy for this audience already, or an application or API resource of this service has the audience.',
     }),
     client_unknown: problem(422, 'unprocessable-content', {
       detail: 'client_id is no active confidential application of this tenant.',

@@ -116,7 +116,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       issuer,
       isOwnAddress,
     })),
-    wireActor(identityAssertionPoliciesActor, () => ({ ...common, issuer })),
+    wireActor(identityAssertionPoliciesActor, () => ({ ...common, isOwnAddress })),
     wireActor(accessPoliciesActor, ({ ref }) => ({
       ...common,
       tokens: ref(tokens),

@@ -3,6 +3,7 @@ import { defineActor } from '../../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
+import { isAudienceClaimed } from '../../../../storage/oauth/audiences.js'
 import {
   findPolicyClient,
   identityAssertionPolicyTable,
@@ -33,7 +34,7 @@ type PoliciesNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly random: Random
-  readonly issuer: string
+  readonly isOwnAddress: (uri: string) => boolean
 }
 
 export const identityAssertionPoliciesActor = defineActor<
@@ -50,14 +51,15 @@ export const identityAssertionPoliciesActor = defineActor<
       entity: identityAssertionPolicy,
       table: identityAssertionPolicyTable,
       most: POLICIES_MAX,
-      faultOf: (draft) => draftFault(draft, needs.issuer),
-      foreignFault: async ({ clientId }, { principal: { tenantId } }, context) => {
-        if (clientId === undefined || !isUuid(clientId)) return null
-        const isConfidential = await inTenant(needs.database, tenantId, context, (tx) =>
-          findPolicyClient(tx, tenantId, clientId),
-        )
-        return isConfidential === true ? null : { tag: 'client_unknown' }
-      },
+      faultOf: (draft) => draftFault(draft, needs.isOwnAddress),
+      foreignFault: ({ clientId, audience }, { principal: { tenantId } }, context) =>
+        inTenant(needs.database, tenantId, context, async (tx) => {
+          if (audience !== undefined && (await isAudienceClaimed(tx, audience)))
+            return { tag: 'conflict' }
+          if (clientId === undefined || !isUuid(clientId)) return null
+          const isConfidential = await findPolicyClient(tx, tenantId, clientId)
+          return isConfidential === true ? null : { tag: 'client_unknown' }
+        }),
       isConflict: isPolicyTaken,
       auditOf: ({ clientId, audience }) => ({ client_id: clientId, audience }),
       powersOf: ({ targetClientId, resources, scopes }) => ({
@@ -70,11 +72,11 @@ export const identityAssertionPoliciesActor = defineActor<
 
 function draftFault(
   { audience, resources, scopes }: IdentityAssertionPolicyDraft,
-  issuer: string,
+  isOwnAddress: PoliciesNeeds['isOwnAddress'],
 ): MemberInvalid | null {
   if (httpsUrl(audience, { http: 'of loopback hosts' }) === null)
     return invalid('/audience', 'The audience must be an https URL without query and fragment.')
-  if (audience === issuer) return invalid('/audience', 'The audience must be another server.')
+  if (isOwnAddress(audience)) return invalid('/audience', 'The audience must be another server.')
   const resource = resources.findIndex((one) => resourceKey(one) === null)
   if (resource >= 0)
     return invalid(`/resources/${resource}`, 'It must be an absolute https URI (RFC 8707).')

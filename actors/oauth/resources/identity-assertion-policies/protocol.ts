@@ -3,7 +3,7 @@ import { address } from '../../../../runtime/kernel/protocol.js'
 import type { IdentityAssertionPolicyMembers } from '../../../domain/entities/identity-assertion-policy.js'
 import type { EntityProtocol, MemberInvalid } from '../../../domain/entities/messages.js'
 
-/** `conflict`: the application has a policy for the audience. */
+/** `conflict`: the application has a policy for the audience, or an application or API resource has the audience. */
 export type PolicyRefused =
   | MemberInvalid
   | { readonly tag: 'conflict' }

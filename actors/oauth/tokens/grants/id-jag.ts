@@ -7,7 +7,8 @@ import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { findPerson } from '../../../../storage/identity/tenant-users.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
-import { policiesOfClient } from '../../../../storage/oauth/identity-assertion-policies.js'
+import { isAudienceClaimed } from '../../../../storage/oauth/audiences.js'
+import { findPolicyFor } from '../../../../storage/oauth/identity-assertion-policies.js'
 import { readTokenStatusBatch } from '../../../../storage/oauth/token-sessions.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import { withoutCaller } from '../../../domain/audit.js'
@@ -171,20 +172,28 @@ async function grantedOf(
   context: MessageContext,
 ): Promise<Granted | OAuthRefused> {
   const [audience, ...more] = form.all('audience')
-  if (audience === undefined || more.length > 0)
+  // PostgreSQL rejects NUL even in a search value.
+  if (audience === undefined || more.length > 0 || audience.includes('\0'))
     return refuse('invalid_request', 'audience must be one issuer', 'parameter_missing')
-  const policies = await inTenant(database, row.tenantId, context, (tx) =>
-    policiesOfClient(tx, row.tenantId, row.id),
-  )
-  if (policies.length === 0)
+  const { policy, isClaimed } = await inTenant(database, row.tenantId, context, async (tx) => ({
+    policy: await findPolicyFor(tx, row.tenantId, row.id, audience),
+    isClaimed: await isAudienceClaimed(tx, audience),
+  }))
+  if (policy === undefined)
     return refuse(
       'unauthorized_client',
       'no policy lets the application get identity assertions',
       'grant_not_allowed',
     )
-  const policy = policies.find((one) => one.audience === audience)
-  if (policy === undefined)
+  if (policy.audience !== audience)
     return refuse('invalid_target', 'no policy has this audience', 'resource_unknown')
+  // Its resource server may judge a token by issuer and audience alone, which would be ours and its own.
+  if (isClaimed)
+    return refuse(
+      'invalid_target',
+      'an application or API resource of this service has the audience',
+      'resource_not_granted',
+    )
   const keys = form.all('resource').map(resourceKey)
   const resources = policy.resources.filter(
     (one) => keys.length === 0 || keys.includes(resourceKey(one)),

@@ -232,6 +232,33 @@ test.serial('policies are of confidential applications, one for each audience', 
   t.is(refused.body['error'], 'invalid_target', describe(refused))
 })
 
+test.serial('no assertion is for an audience of an application or API resource', async (t) => {
+  const victim = await api.workspace()
+  const [taken, later, own] = [0, 1, 2].map(() => `https://${crypto.randomUUID()}.example/api`)
+  const resource = (of: string, token = victim.token) => {
+    const scopes = [{ name: 'pay', description: 'Pay', kind: 'write' }]
+    return api
+      .post('/api/v1/api-resources', token, { resource: of, name: 'Pay', scopes })
+      .gives(201)
+  }
+  await resource(taken!)
+  await resource(own!, here.token)
+  const draft = { client_id: party.clientId, target_client_id: 'x', scopes: ['pay'] }
+  const spelled = taken!.replace('.example/', '.EXAMPLE:443/')
+  for (const audience of [taken, spelled, own, `${running.issuer}/credential-issuers/x`]) {
+    const refused = await api.post(POLICIES, here.token, { ...draft, audience })
+    t.true([400, 409].includes(refused.status), `${String(audience)} ${describe(refused)}`)
+  }
+  const { body } = await policy({ audience: later, scopes: ['pay'] })
+  t.is((await exchange({ audience: later! })).status, 200)
+  await resource(later!)
+  const refused = await exchange({ audience: later! })
+  t.is(refused.body['error'], 'invalid_target', describe(refused))
+  const changed = { audience: taken }
+  await api.patch(`${POLICIES}/${String(body['id'])}`, here.token, changed).gives(409)
+  t.is((await exchange({ audience: 'a\0b' })).body['error'], 'invalid_request')
+})
+
 test.serial('the end of the session or of the user ends the subject token', async (t) => {
   const { sub } = claimsOf(idToken) as { sub: string }
   const { rows } = await api.list('/api/v1/tenant-users', here.token)
