@@ -15,13 +15,13 @@ export const trustedIssuerTable = entityTable(trustedIssuer)
 const RULE_COLUMNS =
   'id tenant_id trusted_issuer_id name client_id conditions scopes resources max_lifetime_secs position created_at'
 
-/** The issuers of a tenant whose tokens are accepted. */
-export const activeIssuers = (tx: Transaction, tenantId: string) =>
+/** The issuers of a tenant with these names whose tokens are accepted. */
+export const activeIssuers = (tx: Transaction, tenantId: string, names: readonly string[]) =>
   allRows<TrustedIssuer>(tx, {
     name: 'trusted_issuer.active',
     text: `select ${trustedIssuerTable.columns} from trusted_issuers
-           where tenant_id = $1 and status = 'active'`,
-    values: [tenantId],
+           where tenant_id = $1 and issuer = any($2) and status = 'active'`,
+    values: [tenantId, names],
   })
 
 /** The rules of an issuer in the order in which they are tried. */

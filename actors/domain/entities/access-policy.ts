@@ -4,11 +4,19 @@ import { type Draft, entity, type Row } from './entity.js'
 import { DisplayName } from './names.js'
 
 const LIST_MAX = 100
+const LIST_CHARACTERS_MAX = 8_192
 
 export const PolicyAction = z.enum(['sign_in', 'token'])
 export const Aal = z.enum(['aal1', 'aal2', 'aal3'])
 
-export const texts = (most: number) => z.array(z.string().min(1).max(most)).max(LIST_MAX)
+/** A list of which requests read every row of a tenant. */
+export const texts = (most: number) =>
+  z
+    .array(z.string().min(1).max(most))
+    .max(LIST_MAX)
+    .refine((list) => list.join('').length <= LIST_CHARACTERS_MAX, {
+      error: `Must have at most ${LIST_CHARACTERS_MAX} characters in all.`,
+    })
 const once = <T>(list: T[]) => [...new Set(list)]
 
 export const accessPolicy = entity({

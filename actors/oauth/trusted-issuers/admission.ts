@@ -25,9 +25,9 @@ export type AdmissionNeeds = {
   readonly database: Database
   readonly clock: Clock
   readonly coordination: Pick<Coordination, 'once' | 'get' | 'put'>
-  /** The active issuers of a tenant, so that a token of an unknown issuer costs no statement. */
+  /** The active issuers of a tenant by the names that a token states. */
   readonly known: TtlCache<readonly TrustedIssuer[]>
-  /** True ten times a second for each tenant, so that tokens of unknown issuers cost no more statements. */
+  /** True ten times a second for each tenant: an unknown issuer is looked for a second time. */
   readonly mayLookAgain: (tenantId: string) => boolean
   readonly keys: IssuerKeys
   readonly ownIssuer: string
@@ -124,8 +124,8 @@ async function issuerOf(
 ): Promise<TrustedIssuer | StepFailed> {
   const names = issuerNames(jws.claims, purpose)
   const find = async () => {
-    const rows = await known.get(tenantId, [tenantId], () =>
-      database.tenant(tenantId, (tx) => activeIssuers(tx, tenantId)),
+    const rows = await known.get(JSON.stringify([tenantId, names]), [tenantId], () =>
+      database.tenant(tenantId, (tx) => activeIssuers(tx, tenantId, names)),
     )
     const named = names.flatMap((name) => rows.filter((one) => one.issuer === name))
     return named.find(({ purposes }) => purposes[0] === purpose) ?? named[0]

@@ -12,7 +12,7 @@ import type { TrustedIssuerHandler, TrustedIssuerTools } from './needs.js'
 import { findPerson, linkPerson } from './people.js'
 import type { AdmitIdentityAssertion, Asserted, StepFailed } from './protocol.js'
 import { recordRefusal } from './refusals.js'
-import { failed } from './validation.js'
+import { failed, isStored } from './validation.js'
 
 const LIST_MAX = 20
 const TEXT_MAX = 2_048
@@ -172,5 +172,4 @@ export async function evaluateAssertion(
   return 'step' in found ? { failed: [found], issuer } : proven
 }
 
-const isText = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && value.length <= TEXT_MAX
+const isText = (value: unknown): value is string => isStored(value) && value.length <= TEXT_MAX

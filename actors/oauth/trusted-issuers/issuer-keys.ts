@@ -12,7 +12,8 @@ import type { RemoteDocuments } from '../../platform/outbound-http/remote-docume
 const KEYS_MAX = 100
 /** Tokens with unknown keys cause a fetch at most so often. */
 const REFRESH_MS_MIN = 60_000
-const SETS_MAX = 1_000
+/** Keys in memory, of the issuers of all tenants. */
+const IMPORTED_MAX = 5_000
 
 type Members = Readonly<Record<string, unknown>>
 export type KeySet = readonly (IssuerKey & { readonly kid: string | undefined })[]
@@ -27,15 +28,22 @@ export function issuerKeys(documents: Pick<RemoteDocuments, 'get'>, clock: Clock
   /** What was found a moment ago, so that many tokens cost one statement. */
   const known = ttlCache<KeysFound>(clock)
   /** Imported sets, by the document from which they come. */
-  const imported = new Map<string, Promise<KeySet>>()
+  const imported = new Map<string, { readonly keys: Promise<KeySet>; readonly count: number }>()
+  let held = 0
   const mayRefresh = atMostEvery(REFRESH_MS_MIN, clock)
 
   function importOnce(id: string, set: Members, use: string): Promise<KeySet> {
-    let keys = imported.get(id)
-    if (keys !== undefined) return keys
-    if (imported.size >= SETS_MAX) imported.delete(imported.keys().next().value!)
-    keys = importSet(set, use)
-    imported.set(id, keys)
+    const known = imported.get(id)
+    if (known !== undefined) return known.keys
+    const count = 1 + (set['keys'] as readonly unknown[]).length
+    for (const [oldest, { count: ended }] of imported) {
+      if (held + count <= IMPORTED_MAX) break
+      imported.delete(oldest)
+      held -= ended
+    }
+    held += count
+    const keys = importSet(set, use)
+    imported.set(id, { keys, count })
     return keys
   }
 

@@ -16,6 +16,8 @@ import type { RuleCreated, RuleRefused } from './protocol.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
 const RULES_MAX = 100
+/** Each token of the issuer reads all of its rules. */
+const RULE_CHARACTERS_MAX = 8_192
 const UNKNOWN = { tag: 'unknown' } as const
 
 export const listTrustedIssuerRules: TrustedIssuerHandler<'listTrustedIssuerRules'> = async (
@@ -45,6 +47,12 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
     if (issuer === undefined) return UNKNOWN
     if (issuer.purposes[0] !== 'workload')
       return { tag: 'invalid', pointer: '', detail: 'An issuer for people has no rules.' }
+    if (JSON.stringify(draft).length > RULE_CHARACTERS_MAX)
+      return {
+        tag: 'invalid',
+        pointer: '',
+        detail: `A rule has at most ${RULE_CHARACTERS_MAX} characters.`,
+      }
     const fault = conditionFault(draft.conditions)
     if (fault !== null)
       return { tag: 'invalid', pointer: `/conditions/${fault.index}`, detail: `${fault.detail}.` }

@@ -15,6 +15,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { domainOfEmail, type Email, parseEmail } from '../../domain/email.js'
 import { catalogued } from '../../domain/events.js'
+import { shownName } from '../../domain/shown-names.js'
 import { inTenant } from '../../platform/in-tenant.js'
 import { isReserved } from '../../platform/mail/reserved-domains.js'
 import { ownershipFault } from '../../platform/oauth/audience-ownership.js'
@@ -23,7 +24,7 @@ import { provideAccount } from '../../platform/people/provisioning.js'
 import type { Proven } from './admission.js'
 import type { TrustedIssuerTools } from './needs.js'
 import type { StepFailed } from './protocol.js'
-import { failed } from './validation.js'
+import { failed, isStored } from './validation.js'
 
 const SUBJECT_BYTES = 24
 
@@ -66,7 +67,7 @@ const findNamed = (
       tenant === undefined
         ? await findSignedInUser(tx, issuer.tenantId, issuer.issuer, String(sub))
         : undefined
-    if (signedIn !== undefined || !issuer.trustAudSub || typeof ours !== 'string') return signedIn
+    if (signedIn !== undefined || !issuer.trustAudSub || !isStored(ours)) return signedIn
     return findUserBySub(tx, issuer.tenantId, ours)
   }, context)
 
@@ -170,7 +171,7 @@ async function provision(
   let accountId = account?.accountId
   if (accountId === undefined || isReserved(email)) {
     const name = jws.claims['name']
-    const displayName = typeof name === 'string' ? name.slice(0, 120) : ''
+    const displayName = typeof name === 'string' ? shownName(name) : ''
     const added = {
       tenantId,
       email,

@@ -16,11 +16,20 @@ const SHOWN_CHARACTERS_MAX = 100
 
 export const failed = (step: Step, detail: string): StepFailed => ({ step, detail })
 
+/** As the schema of an issuer. */
+const NAME_CHARACTERS_MAX = 512
+
+/** True for a text that PostgreSQL can store and look for. */
+export const isStored = (value: unknown): value is string =>
+  typeof value === 'string' && value !== '' && !value.includes('\0')
+
 /** The names under which the issuer of a token can be registered. The signature decides whether it made the token. */
 export function issuerNames({ iss, sub }: Claims, purpose: Purpose): readonly string[] {
   const isWorkload = purpose === 'workload' && typeof sub === 'string'
   const domain = isWorkload ? /^spiffe:\/\/[^/]+/.exec(sub)?.[0] : undefined
-  return [iss, domain].filter((name): name is string => typeof name === 'string' && name !== '')
+  return [iss, domain].filter(
+    (name): name is string => isStored(name) && name.length <= NAME_CHARACTERS_MAX,
+  )
 }
 
 /** The first fault of the times and the audience. Null if they are right. */

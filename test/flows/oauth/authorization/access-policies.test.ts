@@ -173,6 +173,8 @@ test('evaluation is a dry run, and a policy that refuses its author needs force'
     [{ denied_networks: ['everywhere'] }, 400],
     [{ required_aal: 'aal3' }, 400],
     [{ required_aal: 'aal4' }, 400],
+    // Every token of the tenant reads every policy.
+    [{ client_ids: ['a', 'b', 'c', 'd', 'e'].map((one) => one.repeat(2_000)) }, 400],
   ] as const)
     t.is(
       (await api.post(POLICIES, token, { name: 'Bad', ...json })).status,

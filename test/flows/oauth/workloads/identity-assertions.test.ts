@@ -328,7 +328,7 @@ test.serial(
     const at = `${crypto.randomUUID()}.example`
     const jit = await tokenSource(running.issuer)
     const id = await trust(jit, { subject_mapping: 'jit', email_domains: [at] })
-    const claims = { sub: 'carol', email: `carol@${at}`, name: 'Carol' }
+    const claims = { sub: 'carol', email: `carol@${at}`, name: 'Ca\u202Er\0ol' }
     t.is(await failedStep(await jag(claims, TYP, jit), id), undefined)
     const answers = await Promise.all(
       [1, 2, 3].map(async () => present(await jag(claims, TYP, jit))),
@@ -341,9 +341,17 @@ test.serial(
     )
     t.is(subs.size, 1)
     t.true(subs.has((await userOf(claims.email)).sub))
+    const { rows } = await api.list(`/api/v1/tenant-users?q=carol@${at}`, here.token)
+    t.is(rows[0]!['display_name'], 'Carol')
+    for (const more of [{ sub: 'a\0b' }, { tenant: '\0' }, { amr: ['\0'], sub: 'b\0' }])
+      t.is(
+        (await present(await jag({ ...claims, ...more }, TYP, jit))).body['error'],
+        'invalid_grant',
+      )
     const linked = await tokenSource(running.issuer)
     const linking = await trust(linked, { subject_mapping: 'link', trust_aud_sub: true })
     t.is(await failedStep(await jag({}, TYP, linked), linking), 'rule')
+    t.is(await failedStep(await jag({ aud_sub: 'a\0b' }, TYP, linked), linking), 'rule')
     const named = await present(await jag({ aud_sub: person.sub }, TYP, linked))
     t.is(claimsOf(named.body['access_token'])['sub'], person.sub, describe(named))
   },

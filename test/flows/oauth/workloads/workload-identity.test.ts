@@ -177,6 +177,24 @@ test('a rule must pin what the issuer never gives again', async (t) => {
   }
 })
 
+test('a rule has a bounded size, because each token of the issuer reads all rules', async (t) => {
+  const id = await trust({ issuer: `https://${crypto.randomUUID()}.example` })
+  const large = Array.from({ length: 20 }, (_, index) => `${index}`.padEnd(500, 'x'))
+  const body = { name: 'Large', target: { client_id: service }, scopes: [] }
+  const conditions = [{ claim: 'sub', op: 'in', value: large }]
+  const refused = await owner.ask('POST', `${ISSUERS}/${id}/rules`, { ...body, conditions })
+  t.is(refused.status, 400, refused.text)
+})
+
+test('an impossible issuer is refused like an unknown one', async (t) => {
+  const source = await tokenSource(running.issuer)
+  for (const iss of ['a\0b', 'x'.repeat(2_000), '', ['a'], null]) {
+    const refused = await bearer(await source.sign({ sub: 'a', iss }))
+    t.is(refused.status, 400, refused.text)
+    t.is(refused.body['error'], 'invalid_grant')
+  }
+})
+
 test('GitHub Actions: both forms of sub pass, and a recycled name does not', async (t) => {
   const github = await tokenSource(running.issuer)
   const id = await trust(github, { kind: 'github_actions' })
