@@ -7,6 +7,8 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 /** A revocation is effective in every process within 1 s. See docs/concepts/tokens.md. */
 const STALE_MS_MAX = 900
 const ENTRIES_MAX = 20_000
+/** Expired entries that leave for each new one. */
+const EXPIRED_DROPPED = 4
 
 type Entry<Value> = {
   readonly value: Promise<Value>
@@ -35,7 +37,18 @@ export interface TtlCache<Value> {
 }
 
 export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
+  /** The oldest first. */
   const entries = new Map<string, Entry<Value>>()
+
+  /** More go than come, so that values of a tenant without requests do not stay in memory. */
+  function dropExpired(nowMs: number): void {
+    let left = EXPIRED_DROPPED
+    for (const [key, { readAtMs }] of entries) {
+      if (nowMs - readAtMs < STALE_MS_MAX || left === 0) return
+      entries.delete(key)
+      left -= 1
+    }
+  }
 
   return {
     peek(key) {
@@ -51,6 +64,7 @@ export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
       const entry: Entry<Value> = { value: read(), readAtMs: nowMs, ids, found: undefined }
       // Deleted first, so that a refreshed entry moves to the end of the map.
       entries.delete(key)
+      dropExpired(nowMs)
       if (entries.size >= ENTRIES_MAX) entries.delete(entries.keys().next().value!)
       entries.set(key, entry)
       entry.value.then(
