@@ -23,7 +23,7 @@ export type NewSignalEvent = SignalEvent & {
   readonly about: SubjectKey | null
 }
 
-/** Adds events to streams, without those whose subject the receiver took out. */
+/** Adds events to streams that are not disabled, without those whose subject the receiver took out. */
 export async function insertSignalEvents(
   tx: Transaction,
   events: readonly NewSignalEvent[],
@@ -36,9 +36,11 @@ export async function insertSignalEvents(
            from unnest($1::uuid[], $2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::jsonb[], $7::jsonb[],
                $8::timestamptz[], $9::text[], $10::text[]) with ordinality
              as e (tenant_id, stream_id, id, txn, type, subject, event, issued_at, principal, session, place)
-           where e.principal is null or not exists (select from signal_removed_subjects r
-             where r.tenant_id = e.tenant_id and r.stream_id = e.stream_id and r.principal in (e.principal, '')
-               and (e.session = '' or r.session in (e.session, '')))
+           where exists (select from signal_streams s
+               where s.tenant_id = e.tenant_id and s.id = e.stream_id and s.status <> 'disabled')
+             and (e.principal is null or not exists (select from signal_removed_subjects r
+               where r.tenant_id = e.tenant_id and r.stream_id = e.stream_id and r.principal in (e.principal, '')
+                 and (e.session = '' or r.session in (e.session, ''))))
            order by e.place`,
     values: [
       events.map(({ tenantId }) => tenantId),

@@ -8,7 +8,7 @@ import type { StreamStatus } from '../../domain/webhooks/signals.js'
 export type SignalsProtocol = {
   createSignalStream: Ask<
     CreateStream,
-    StreamCreated | MemberInvalid | TooManyStreams | IdempotencyRefused
+    StreamCreated | MemberInvalid | TooManyStreams | NoReceiver | IdempotencyRefused
   >
   /** One stream of the receiver, or all. */
   readSignalStreams: Ask<
@@ -99,6 +99,8 @@ export type StreamFound = { readonly tag: 'found'; readonly stream: StreamRecord
 export type StreamsListed = { readonly tag: 'listed'; readonly streams: readonly StreamRecord[] }
 /** The receiver has no such stream. */
 export type StreamUnknown = { readonly tag: 'unknown' }
+/** An API key stands for no application, so that no stream can be its own. */
+type NoReceiver = { readonly tag: 'no_receiver' }
 export type TooManyStreams = { readonly tag: 'too_many'; readonly most: number }
 export type StatusFound = {
   readonly tag: 'status'

@@ -155,7 +155,8 @@ export const createSignalStream: SignalsHandler<'createSignalStream'> = async (
   { caller, draft, idempotency },
   context,
 ) => {
-  const { tenantId, clientId, subjectType } = caller.principal
+  const { tenantId, clientId, subjectType, apiKey } = caller.principal
+  if (apiKey === true) return { tag: 'no_receiver' }
   const fault = deliveryFault(needs, draft, null)
   if (fault !== null) return fault
   const id = needs.random.uuid()

@@ -170,6 +170,9 @@ export const signalRoutes: readonly Route[] = [
         ({ stream }) => ({ location: `/ssf/streams?stream_id=${stream.streamId}` }),
       ),
       invalid: invalidMember,
+      no_receiver: problem(403, 'forbidden', {
+        detail: 'An API key is no receiver. Use a token of an application or agent.',
+      }),
       too_many: problem(409, 'conflict', ({ most }) => ({
         detail: `A receiver has at most ${most} streams.`,
       })),

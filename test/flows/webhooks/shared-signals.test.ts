@@ -263,6 +263,14 @@ test('verification: poll only, acknowledge only, and both in one request', async
   t.deepEqual(await second.poll({ ack: [given[0]![0], 'unknown'] }), { sets: {} })
 })
 
+test('a disabled stream gets no verification', async (t) => {
+  const stream = await streaming(await api.workspace())
+  const body = { stream_id: stream.streamId }
+  await api.post('/ssf/status', stream.token, { ...body, status: 'disabled' }).gives(200)
+  await api.post('/ssf/verify', stream.token, body).gives(204)
+  t.deepEqual(await stream.poll(), { sets: {} })
+})
+
 test('an event that the receiver refuses is not given again', async (t) => {
   const stream = await streaming(await api.workspace())
   await api.post('/ssf/verify', stream.token, { stream_id: stream.streamId }).gives(204)

@@ -34,6 +34,14 @@ async function isRefusedSoon(token: string): Promise<boolean> {
   return false
 }
 
+test('a key has no streams of security events', async (t) => {
+  const workspace = await api.workspace()
+  const { secret } = await made(workspace.token, { name: 'Receiver', scopes: ['ssf.manage'] })
+  const refused = await api.post('/ssf/streams', secret, {})
+  t.like(refused, { status: 403, body: { error: 'forbidden' } })
+  await api.post('/ssf/streams', workspace.token, {}).gives(201)
+})
+
 test('a key is shown once, is stored as a hash, and reads what its scopes permit', async (t) => {
   const workspace = await api.workspace()
   const { id, secret, body } = await made(workspace.token, READER)
