@@ -59,6 +59,8 @@ export interface MigrationOptions {
   readonly connectTimeoutSecs?: number | undefined
   /** Applies finishing migrations too: no process of an older build runs. An empty database always gets them. */
   readonly finish?: boolean | undefined
+  /** Called before the first file and after each. */
+  readonly progress?: ((done: number, all: number) => void) | undefined
   /** Applies only these files, for the restore of a backup of an older schema. Default: all. */
   readonly only?: ReadonlySet<string> | undefined
 }
@@ -70,6 +72,7 @@ export interface MigrationOptions {
  */
 export async function runMigrations(options: MigrationOptions): Promise<string[]> {
   const { log, runtimeRoles = [], folder = MIGRATIONS_FOLDER, finish = false, only } = options
+  const { progress } = options
   const all = await readMigrationFiles(folder)
   const files = only === undefined ? all : all.filter(({ name }) => only.has(name))
   const client = await connect(options)
@@ -101,7 +104,11 @@ export async function runMigrations(options: MigrationOptions): Promise<string[]
     // The files are no news for a new database.
     const isNew = before.length === 0
     const level = isNew ? 'debug' : 'info'
-    for (const file of missing) if (await apply(client, file, log, level)) applied.push(file.name)
+    for (const [done, file] of missing.entries()) {
+      progress?.(done, missing.length)
+      if (await apply(client, file, log, level)) applied.push(file.name)
+    }
+    progress?.(missing.length, missing.length)
     const converts = files.some(({ name }) => name === MAIL_DOMAINS)
     if (!isNew && converts) await convertMailDomains(client, log)
     for (const role of runtimeRoles) await admit(client, role)

@@ -49,10 +49,11 @@ const folder = mkdtempSync(join(tmpdir(), 'svc-bench-all-'))
 let results = readResults(values.json)
 
 try {
-  for (const rows of byRun(ROWS.filter(({ id }) => only?.includes(id) ?? true))) {
+  const runs = byRun(ROWS.filter(({ id }) => only?.includes(id) ?? true))
+  for (const [at, rows] of runs.entries()) {
     const title = `${rows[0]!.bench} ${rows[0]!.part ?? ''}`.trim()
     const started = performance.now()
-    console.log(`${title} ...`)
+    console.log(`${at + 1} of ${runs.length}: ${title} ...`)
     const isPossible = rows.some((row) => missingPrograms(row) === undefined)
     const reports = isPossible ? await reportsOf(rows[0]!) : ''
     for (const row of rows) keep(row, missingPrograms(row) ?? reports)

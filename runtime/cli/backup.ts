@@ -26,6 +26,7 @@ import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
 import { rolesOf } from './migrate.js'
 import { output } from './output.js'
+import { progressBar } from './progress.js'
 
 type KeyOptions = { readonly keys?: string; readonly withoutKeys?: boolean }
 type BackupOptions = KeyOptions & { readonly to: string; readonly json?: boolean }
@@ -102,6 +103,7 @@ async function backupOf(loaded: LoadedSettings, options: BackupOptions): Promise
       assetsFolder: assetsFolderOf(loaded),
       version: packageVersion(),
       issuer: settings.oidc.issuer_url,
+      progress: progressBar('tables'),
       roles: urls === undefined ? [] : [userOf(urls.migration), ...rolesOf(urls)],
     })
   const to = resolve(options.to)
@@ -184,6 +186,7 @@ async function into(
     keysFolder: keysFolderOf(loaded, options),
     assetsFolder: assetsFolderOf(loaded),
     isForced: options.force === true,
+    progress: progressBar('tables'),
   })
   await recordRestore(loaded, urls, manifest)
   const { rows, migrated, setAside } = restored

@@ -32,7 +32,7 @@ type EgressOptions = ServiceAccess & {
 
 /** Adds `egress` to the program. */
 export function egressCommand(program: Command): void {
-  serviceAccess(program.command('egress'))
+  serviceAccess(program.command('egress'), ' with vault:read')
     .description('call an API with a credential of the vault')
     .argument('<address>', 'https://…')
     .addOption(new Option('-X, --request <method>', 'GET, or POST with data').choices(METHODS))

@@ -13,7 +13,7 @@ import { reasonOf } from '../kernel/text/reasons.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import { output } from './output.js'
 import { resultText } from './target.js'
-import { checkAddress } from './service-access.js'
+import { checkAddress, serviceOption } from './service-access.js'
 
 const EXIT_FAILED = 1
 
@@ -44,7 +44,7 @@ export function logoutCommand(program: Command): void {
   program
     .command('logout')
     .description('revoke and forget the tokens of svc login')
-    .requiredOption('--url <url>', 'the service')
+    .addOption(serviceOption())
     .option('--json', 'as JSON')
     .action((options: LoginOptions) => guarded('logout', () => logOut(options)))
 }

@@ -29,6 +29,7 @@ import { resultText, withTarget } from './target.js'
 import { explainedBy } from '../process/which-database.js'
 import { embeddedServer } from './key-tools.js'
 import { output } from './output.js'
+import { progressBar } from './progress.js'
 
 const EXIT_FAILED = 1
 const UP_TO_DATE = 'The database has every migration of this version.'
@@ -132,7 +133,9 @@ async function finish(
   const embedded = urls === undefined ? await embeddedServer(dataDir) : undefined
   try {
     const options =
-      urls === undefined ? { url: embedded!.server.url, log: logger() } : optionsFor(database, urls)
+      urls === undefined
+        ? { url: embedded!.server.url, log: logger(), progress: progressBar('migrations') }
+        : optionsFor(database, urls)
     const applied = await runMigrations({ ...options, finish: true })
     print(resultText(json, { applied }, appliedText(applied, FINISHED)))
     return 0
@@ -148,6 +151,7 @@ function optionsFor(
   return {
     url: urls.migration,
     log: logger(),
+    progress: progressBar('migrations'),
     runtimeRoles: rolesOf(urls),
     requireSsl: database.require_ssl,
     connectTimeoutSecs: database.connect_timeout_secs,

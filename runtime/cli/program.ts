@@ -1,7 +1,9 @@
 /** The `svc` program: its commands and the options that all of them share. */
 import { Command } from 'commander'
 import { INTERFACE_VERSION, RELEASE_VERSION } from '../../gateway/request/interface-version.js'
+import type { ResourceName } from './api/resources.js'
 import { beginOutput, endOutput, offerOutput } from './output.js'
+import { refuseForeignToken } from './service-access.js'
 import { announceTarget } from './target.js'
 
 /** In the order of the help. */
@@ -22,6 +24,10 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   operator: async () => (await import('./operator.js')).operatorCommand,
   webhooks: async () => (await import('./webhooks/webhooks.js')).webhooksCommand,
   agent: async () => (await import('./agent/agent.js')).agentCommand,
+  users: () => resource('users'),
+  apps: () => resource('apps'),
+  agents: () => resource('agents'),
+  vault: () => resource('vault'),
   login: async () => (await import('./login.js')).loginCommand,
   logout: async () => (await import('./login.js')).logoutCommand,
   api: async () => (await import('./api/api.js')).apiCommand,
@@ -31,6 +37,11 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   seed: async () => (await import('./seed/seed.js')).seedCommand,
   completion: async () => (await import('./completion.js')).completionCommand,
   tour: async () => (await import('./tour/tour.js')).tourCommand,
+}
+
+async function resource(name: ResourceName): Promise<(program: Command) => void> {
+  const { resourceCommands } = await import('./api/resources.js')
+  return (program) => resourceCommands(program, name)
 }
 
 /**
@@ -48,6 +59,7 @@ export async function svcProgram(named: string): Promise<Command> {
     .showHelpAfterError('(add --help for the usage)')
     .enablePositionalOptions()
     .hook('preAction', async (_program, command) => {
+      refuseForeignToken(command)
       await announceTarget(command)
       beginOutput(command)
     })

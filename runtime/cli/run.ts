@@ -38,7 +38,7 @@ type RunOptions = ServiceAccess & {
 
 /** Adds `run` to the program. */
 export function runCommand(program: Command): void {
-  serviceAccess(program.command('run'))
+  serviceAccess(program.command('run'), ' with vault:read')
     .description('run an unchanged program with vault credentials in its API calls')
     .option('--credential <host=id[,scheme]>', 'the credential for a host', collected, [])
     .option('--passthrough <host>', "let a host through as it is; '*': all others", collected, [])

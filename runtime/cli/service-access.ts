@@ -1,21 +1,37 @@
 /** The options of commands that use a running service with a token. */
 import { type Command, Option } from 'commander'
+import { onlyOrigin } from '../clients/client/person-login.js'
 import type { TokenOptions } from '../clients/client/token-source.js'
-
-/** What the help says of a command without a named token. */
-export const OR_LOGIN = 'default: the login of svc login'
+import { readEnvironment } from '../kernel/config/environment.js'
 
 export type ServiceAccess = TokenOptions & { readonly url: string }
 
-/** Adds the options. */
-export function serviceAccess(command: Command): Command {
+/** `--url`, which the only `svc login` answers too. */
+export function serviceOption(): Option {
+  const option = new Option('--url <url>', 'the service').makeOptionMandatory()
+  const origin = onlyOrigin(readEnvironment())
+  return origin === undefined ? option : option.default(origin)
+}
+
+/** A token that is named may be of another service than the login. Ends the process. */
+export function refuseForeignToken(command: Command): void {
+  if (command.getOptionValueSource('url') !== 'default') return
+  const named = ['tokenFile', 'tokenEnv', 'clientId'].some((name) => command.getOptionValue(name))
+  if (named) command.error('error: name the service of the token with --url')
+}
+
+/**
+ * Adds the options.
+ * @param scope what a token needs, if that is not obvious.
+ */
+export function serviceAccess(command: Command, scope = ''): Command {
   return command
-    .requiredOption('--url <url>', 'the service')
+    .addOption(serviceOption())
+    .option('--token-file <file>', `a file with an access token${scope}; read again for every call`)
     .option(
-      '--token-file <file>',
-      'a file with an access token with vault:read; read again for every call',
+      '--token-env <name>',
+      'or the environment variable with the token; default: the login of svc login',
     )
-    .option('--token-env <name>', `or the environment variable with the token; ${OR_LOGIN}`)
 }
 
 /** Accepts the name that an option had before, which the help does not show. */

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { join, resolve } from 'node:path'
 import type { Command } from 'commander'
+import { onlyOrigin } from '../clients/client/person-login.js'
 import { readEnvironment } from '../kernel/config/environment.js'
 import type { LoadedSettings } from '../process/configuration/load-settings.js'
 
@@ -78,7 +79,9 @@ async function targetOf(command: Command): Promise<Target | undefined> {
   const { url } = options
   if (typeof url === 'string') {
     const isDefault = command.getOptionValueSource('url') === 'default'
-    return { deployment: withoutUser(url), from: isDefault ? 'default' : '--url' }
+    const origin = isDefault ? onlyOrigin(readEnvironment()) : undefined
+    const byDefault = url === origin ? 'svc login' : 'default'
+    return { deployment: withoutUser(url), from: isDefault ? byDefault : '--url' }
   }
   if (OF_IDENTITY.has(path)) return targetOfIdentity(options['agentFile'])
   // Loads every setting of the service, which the commands above do not need.

@@ -6,7 +6,7 @@ import { reasonOf } from '../../kernel/text/reasons.js'
 import { loginSource, tokenFrom, type TokenOptions } from '../../clients/client/token-source.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { withTarget } from '../target.js'
-import { checkAddress, collected, OR_LOGIN } from '../service-access.js'
+import { checkAddress, collected, serviceAccess, serviceOption } from '../service-access.js'
 import { bodyOfFields, callOf, operationNamed, operationsOf, type Operation } from './operations.js'
 import { output } from '../output.js'
 
@@ -16,46 +16,55 @@ const EXIT_FAILED = 1
 const EXIT_REFUSED = 22
 const DOCUMENT = '/openapi.json'
 
-type Access = TokenOptions & { readonly url: string; readonly json?: boolean }
-type ListOptions = Access & { readonly tag?: string }
-type CallOptions = Access & {
+/** Options of every command that calls an operation. */
+export type CallAccess = TokenOptions & { readonly url: string; readonly json?: boolean }
+type ListOptions = CallAccess & { readonly tag?: string }
+type CallOptions = CallAccess & {
   readonly param: readonly string[]
   readonly field: readonly string[]
   readonly body?: string
-  readonly include?: boolean
 }
+type Asked = CallOptions & {
+  /** The operation. */
+  readonly name: string
+  /** Values of the parameters of the path, in its order. */
+  readonly ids?: readonly string[]
+  /** Parameters if the operation has one of that name, members of the body otherwise. */
+  readonly pairs?: readonly string[]
+}
+type Answer = Awaited<ReturnType<HttpClient['request']>>
 
 /** Adds `api` with its sub-commands to the program. */
 export function apiCommand(program: Command): void {
   const api = program.command('api').description('call any operation of the HTTP API by its name')
-  const guarded = async (work: () => Promise<number>) => {
-    try {
-      process.exitCode = await work()
-    } catch (error) {
-      process.stderr.write(`svc api: ${reasonOf(error)}\n`)
-      process.exitCode = EXIT_FAILED
-    }
-  }
   api
     .command('list')
     .description('list the operations that the OpenAPI document of the service describes')
-    .requiredOption('--url <url>', 'the service')
+    .addOption(serviceOption())
     .option('--tag <tag>', 'only operations with this tag')
     .option('--json', 'as JSON')
-    .action((options: ListOptions) => guarded(() => list(options)))
-  api
-    .command('call')
+    .action((options: ListOptions) => guarded('api', () => list(options)))
+  serviceAccess(api.command('call'))
     .argument('<operation>', 'an operationId, for example listApplications')
     .description('call an operation and print its answer')
-    .requiredOption('--url <url>', 'the service')
-    .option('--token-file <file>', 'a file with the access token')
-    .option('--token-env <name>', `or the environment variable with the token; ${OR_LOGIN}`)
     .option('--param <name=value>', 'a path, query or header parameter, repeatable', collected, [])
     .option('--field <name=value>', 'a member of the body: a.b=c, repeatable', collected, [])
     .option('--body <json>', 'the body; @file reads it from a file, @- from stdin')
     .option('-i, --include', 'print the status and the header fields first')
     .option('--json', 'print status, headers and body as one JSON document')
-    .action((name: string, options: CallOptions) => guarded(() => call(name, options)))
+    .action((name: string, options: CallOptions & { readonly include?: boolean }) =>
+      guarded('api', () => call({ ...options, name }, answerText(options.include === true))),
+    )
+}
+
+/** Runs a command that ends with an exit code. */
+export async function guarded(name: string, work: () => Promise<number>): Promise<void> {
+  try {
+    process.exitCode = await work()
+  } catch (error) {
+    process.stderr.write(`svc ${name}: ${reasonOf(error)}\n`)
+    process.exitCode = EXIT_FAILED
+  }
 }
 
 async function list({ url, tag, json = false }: ListOptions): Promise<number> {
@@ -80,8 +89,14 @@ async function list({ url, tag, json = false }: ListOptions): Promise<number> {
   })
 }
 
-async function call(name: string, options: CallOptions): Promise<number> {
-  const { url, include = false, json = false, tokenFile, tokenEnv } = options
+/**
+ * Calls an operation and prints its answer: with `--json` as a document, otherwise as `text` writes it.
+ * @returns the exit code. @throws if nothing was sent, or nothing came back.
+ */
+export async function call(
+  { url, json = false, tokenFile, tokenEnv, name, ids = [], pairs = [], ...given }: Asked,
+  text: (answer: Answer, operation: Operation) => string,
+): Promise<number> {
   checkAddress('--url', url)
   const environment = readEnvironment()
   // Public operations need no token.
@@ -90,29 +105,50 @@ async function call(name: string, options: CallOptions): Promise<number> {
       ? await loginSource(url, environment)
       : await tokenFrom({ tokenFile, tokenEnv, url }, environment)
   const token = await source?.()
-  const given = options.body === undefined ? undefined : jsonOf(options.body)
+  const whole = given.body === undefined ? undefined : jsonOf(given.body)
   return withService(url, async (client) => {
     const operation = operationNamed(await operations(client), name)
-    const body = bodyOfFields(options.field, given)
-    const { path, headers, ...content } = callOf(operation, parametersOf(options.param), body)
+    const isParameter = (pair: string) =>
+      operation.parameters.some((each) => pair.startsWith(`${each.name}=`))
+    const body = bodyOfFields(
+      [...given.field, ...pairs.filter((pair) => !isParameter(pair))],
+      // An operation whose members are all optional takes an empty document.
+      whole ?? (operation.bodyTypes[0] === 'application/json' ? {} : undefined),
+    )
+    const values = parametersOf([
+      ...pathValues(operation, ids),
+      ...given.param,
+      ...pairs.filter(isParameter),
+    ])
+    const { path, headers, ...content } = callOf(operation, values, body)
     const { method } = operation
     const answer = await client.request({ method, path, headers, token, ...content })
-    if (json) {
-      const { status, headers: fields, body: answered } = answer
+    const { status, headers: fields, body: answered } = answer
+    if (json)
       print(JSON.stringify(withTarget({ status, headers: fields, body: answered }), null, 2))
-    } else {
-      if (include) {
-        print(String(answer.status))
-        for (const [field, value] of Object.entries(answer.headers)) print(`${field}: ${value}`)
-        print('')
-      }
-      if (typeof answer.body !== 'string') print(JSON.stringify(answer.body, null, 2))
-      else if (answer.body !== '') print(answer.body)
+    else {
+      const shown = text(answer, operation)
+      if (shown !== '') print(shown)
     }
     if (answer.status < 400) return 0
     process.stderr.write(`svc api: ${operation.id} answered ${answer.status}\n`)
     return EXIT_REFUSED
   })
+}
+
+/** The values of the path by the names of its parameters. @throws if there are more. */
+function pathValues({ id, path }: Operation, ids: readonly string[]): readonly string[] {
+  const names = [...path.matchAll(/\{([^}]+)\}/g)].map(([, name]) => name!)
+  if (ids.length > names.length)
+    throw new Error(`${id} takes ${names.join(', ') || 'no ids'}, not ${ids.join(' ')}`)
+  return ids.map((value, at) => `${names[at]}=${value}`)
+}
+
+const answerText = (isWhole: boolean) => (answer: Answer) => {
+  const { status, headers, body } = answer
+  const head = Object.entries(headers).map(([field, value]) => `${field}: ${value}`)
+  const text = typeof body === 'string' ? body : JSON.stringify(body, null, 2)
+  return isWhole ? [status, ...head, '', ...(text === '' ? [] : [text])].join('\n') : text
 }
 
 async function withService(url: string, work: (client: HttpClient) => Promise<number>) {

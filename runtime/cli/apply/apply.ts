@@ -5,7 +5,7 @@ import { reasonOf } from '../../kernel/text/reasons.js'
 import { tokenFrom, type TokenOptions } from '../../clients/client/token-source.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { withTarget } from '../target.js'
-import { checkAddress, OR_LOGIN } from '../service-access.js'
+import { checkAddress, serviceAccess } from '../service-access.js'
 import { InvalidFile, readDocument } from './document.js'
 import { ApplyFailed, execute, keyOf } from './execute.js'
 import { type Action, type Change, planOf } from './plan.js'
@@ -33,13 +33,9 @@ type ApplyOptions = TokenOptions & {
 
 /** Adds `apply` to the program. */
 export function applyCommand(program: Command): void {
-  program
-    .command('apply')
+  serviceAccess(program.command('apply'), ' of the tenant')
     .description('create, change and delete the resources of a tenant as a file describes them')
     .requiredOption('-f, --file <file>', 'the resources, in TOML or JSON; - is standard input')
-    .requiredOption('--url <url>', 'the service')
-    .option('--token-file <file>', 'a file with an access token of the tenant')
-    .option('--token-env <name>', `or the environment variable with the token; ${OR_LOGIN}`)
     .option('--operator-token-file <file>', 'a file with a token for organization_policies')
     .option('--operator-token-env <name>', 'or the environment variable with it')
     .option('--plan', 'show what would change, and change nothing')

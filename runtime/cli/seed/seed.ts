@@ -12,6 +12,7 @@ import type { Plan, TenantAccess } from './mixed.js'
 import { seededRandom } from './seeded-random.js'
 import { writeTenants } from './write-tenants.js'
 import { type CommandHost, host } from '../output.js'
+import { type Progress, progressBar } from '../progress.js'
 
 const TENANTS_MAX = 100_000
 const USERS_MAX = 10_000
@@ -25,6 +26,8 @@ const SALT_BYTES = 16
 const SCENARIOS = ['mixed'] as const
 
 interface SeedCommandHost extends CommandHost {
+  /** Undefined: a line for each thousand. */
+  readonly progress?: Progress | undefined
   readonly open: () => Promise<KeyTools>
 }
 
@@ -61,7 +64,7 @@ export function seedCommand(program: Command, host: SeedCommandHost = processHos
       try {
         const tools = await host.open()
         try {
-          host.out(await seed(tools, wishes, host.err))
+          host.out(await seed(tools, wishes, host.progress ?? toldIn(host.err)))
         } finally {
           await tools.close()
         }
@@ -83,7 +86,7 @@ function count(least: number, most: number) {
 async function seed(
   { database, sealer, clock, settings }: KeyTools,
   wishes: Wishes,
-  progress: (text: string) => void,
+  progress: Progress,
 ): Promise<string> {
   const { tenants, usersPerTenant, credentials, json = false } = wishes
   const word = wishes.seed ?? randomBytes(SEED_BYTES).toString('hex')
@@ -116,9 +119,7 @@ async function seed(
       total.events += written.events
       const lines = written.access.map((access) => `${JSON.stringify({ ...access, password })}\n`)
       await file?.write(lines.join(''))
-      if (Math.floor((index + size) / 1000) > Math.floor(index / 1000)) {
-        progress(`svc seed: ${index + size} of ${tenants} tenants\n`)
-      }
+      progress(index + size, tenants)
     }
   } finally {
     await file?.close()
@@ -134,6 +135,15 @@ async function seed(
     `The first tenant is ${first?.tenant_slug}, its owner ${first?.email}.`,
     '',
   ].join('\n')
+}
+
+/** Lines for a log. */
+function toldIn(err: (text: string) => void): Progress {
+  let told = 0
+  return (done, all) => {
+    if (Math.floor(done / 1000) > told) err(`svc seed: ${done} of ${all} tenants\n`)
+    told = Math.floor(done / 1000)
+  }
 }
 
 /** One hash for all users: a hash for each of a million would take days. */
@@ -162,6 +172,7 @@ function processHost(): SeedCommandHost {
         isMaintenance: true,
       }),
     ...host,
+    progress: process.stderr.isTTY ? progressBar('tenants') : undefined,
   }
 }
 

@@ -16,6 +16,7 @@ import type { Clock } from '../../kernel/clock.js'
 import { readEnvironment } from '../../kernel/config/environment.js'
 import { systemRandom } from '../../kernel/random.js'
 import { postSigned } from './post.js'
+import { serviceOption } from '../service-access.js'
 import { withTarget } from '../target.js'
 
 const POLL_MS = 1_000
@@ -55,7 +56,7 @@ type Fetched = {
 export function listenOptions(command: Command): Command {
   return command
     .description('forward the events of a tenant, signed, to an address of this machine')
-    .requiredOption('--url <url>', 'the service')
+    .addOption(serviceOption())
     .requiredOption('--forward-to <url>', 'the receiver, http or https')
     .option('--type <type...>', 'names of events, `prefix.*` or `*`', ['*'])
     .option('--after <number>', 'also events after this sequence number; 0 for all stored events')

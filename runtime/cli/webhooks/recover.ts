@@ -5,7 +5,7 @@ import { tokenFrom, type TokenOptions } from '../../clients/client/token-source.
 import { readEnvironment } from '../../kernel/config/environment.js'
 import type { Clock } from '../../kernel/clock.js'
 import { withTarget } from '../target.js'
-import { checkAddress, OR_LOGIN } from '../service-access.js'
+import { checkAddress, serviceAccess } from '../service-access.js'
 
 const UNIT_SECS: Readonly<Record<string, number>> = { m: 60, h: 3_600, d: 86_400 }
 
@@ -25,13 +25,10 @@ type Recovered = {
 
 /** Adds the options of `recover`, which `recover()` below takes. */
 export function recoverOptions(command: Command): Command {
-  return command
+  return serviceAccess(command, ' with webhooks:manage')
     .description('deliver again what failed or was missed since a time')
-    .requiredOption('--url <url>', 'the service')
     .requiredOption('--since <time>', 'a time such as 2026-01-31T12:00:00Z, or an age: 30m, 6h, 2d')
     .option('--id <id>', 'a subscription; default: every active one of the tenant')
-    .option('--token-file <file>', 'a file with an access token with webhooks:manage')
-    .option('--token-env <name>', `or the environment variable with the token; ${OR_LOGIN}`)
     .option('--json', 'as JSON')
 }
 

@@ -1,6 +1,7 @@
 /**
- * `svc webhooks`: tools for developers of a receiver. `listen` forwards a tenant's events to it, `recover` sends again
- * what it missed, `trigger` sends it a signed example, and `verify` checks a delivery that it received.
+ * `svc webhooks`: the subscriptions of a tenant, and tools for developers of a receiver. `listen` forwards a tenant's
+ * events to it, `recover` sends again what it missed, `trigger` sends it a signed example, and `verify` checks a delivery
+ * that it received.
  */
 import { readFileSync } from 'node:fs'
 import { type Command, Option } from 'commander'
@@ -9,6 +10,7 @@ import { EVENT_TYPES, type EventType } from '../../../actors/domain/events.js'
 import { eventDocument } from '../../../gateway/event-documents.js'
 import { type Clock, systemClock } from '../../kernel/clock.js'
 import { systemRandom } from '../../kernel/random.js'
+import { resourceCommands } from '../api/resources.js'
 import { localSigner, UNSEALED } from './local-signer.js'
 import { listen, type ListenOptions, listenOptions } from './listen.js'
 import { postSigned } from './post.js'
@@ -47,9 +49,7 @@ export function webhooksCommand(program: Command, needs = DEFAULT_NEEDS): void {
   }
   const secret = () =>
     new Option('--secret-file <file>', 'a file with the secret, in one line').makeOptionMandatory()
-  const webhooks = program
-    .command('webhooks')
-    .description('tools for developing a webhook receiver')
+  const webhooks = resourceCommands(program, 'webhooks')
 
   listenOptions(webhooks.command('listen')).action((options: ListenOptions) =>
     guarded(async () => {

@@ -2,6 +2,7 @@
  * The sign-in of a person for commands (RFC 8628): the person approves in a browser, the tokens are kept in a file of
  * the user, and renewed when they expire. A token is sent only to the origin that issued it.
  */
+import { readFileSync } from 'node:fs'
 import { homedir } from 'node:os'
 import { isAbsolute, join } from 'node:path'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -49,6 +50,18 @@ export function loginFile(environment: Environment): string {
 export async function storedLogin(file: string, url: string): Promise<StoredLogin | undefined> {
   const { origin } = new URL(url)
   return (await readLogins(file)).find((login) => login.origin === origin)
+}
+
+/** The service of the only login, for commands that name none. Undefined without a login, or with several. */
+export function onlyOrigin(environment: Environment): string | undefined {
+  try {
+    const text = readFileSync(loginFile(environment), 'utf8')
+    const { logins } = JSON.parse(text) as { readonly logins: readonly StoredLogin[] }
+    return logins.length === 1 ? logins[0]!.origin : undefined
+  } catch {
+    // The command that takes the token reports the file.
+    return undefined
+  }
 }
 
 export type DeviceRequest = {

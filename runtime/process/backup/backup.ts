@@ -45,6 +45,8 @@ type BackupPlan = {
   readonly version: string
   readonly issuer: string
   readonly roles: readonly string[]
+  /** Called before each table and after the last. */
+  readonly progress: (done: number, all: number) => void
 }
 
 /** @throws with a message for an operator. Then the folder does not exist. */
@@ -82,7 +84,7 @@ export async function backUp(plan: BackupPlan): Promise<Manifest> {
 }
 
 async function copyDatabase(
-  { connection }: BackupPlan,
+  { connection, progress }: BackupPlan,
   draft: string,
 ): Promise<Omit<Manifest['database'], 'roles'>> {
   await mkdir(join(draft, 'database'), { mode: 0o700 })
@@ -100,10 +102,12 @@ async function copyDatabase(
     await lockShapes(client, shapes)
     const tables: Manifest['database']['tables'] = []
     for (const { name, columns } of shapes) {
+      progress(tables.length, shapes.length)
       const path = `database/${name}.jsonl.gz`
       const { rows, ...file } = await writeLines(draft, path, readRows(client, name))
       tables.push({ name, columns: [...columns], rows, file })
     }
+    progress(tables.length, shapes.length)
     const sequences = await readSequences(client)
     const { rows: server } = await client.query<{ version: string }>(
       `select current_setting('server_version') as version`,

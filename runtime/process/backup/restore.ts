@@ -39,6 +39,8 @@ type RestorePlan = {
   readonly assetsFolder: string | null
   /** Replaces a database that is not empty, and sets its keys aside. */
   readonly isForced: boolean
+  /** Called before each table and after the last. */
+  readonly progress: (done: number, all: number) => void
 }
 
 type Restored = {
@@ -51,7 +53,7 @@ type Restored = {
 
 /** @throws with a message for an operator. A database that was empty before is empty again. */
 export async function restore(plan: RestorePlan): Promise<Restored> {
-  const { manifest, isForced, migration, from } = plan
+  const { manifest, isForced, migration, from, progress } = plan
   await requireKnownSchema(manifest)
   await requireKeys(plan)
   const replaced = new Map<string, string>()
@@ -83,9 +85,14 @@ export async function restore(plan: RestorePlan): Promise<Restored> {
       const only = new Set(manifest.database.migrations.map(({ name }) => name))
       await runMigrations({ ...migration, only })
       await requireSameTables(client, manifest)
-      await loadTables(client, manifest.database.tables, sequencesOf(manifest), (table) =>
-        readLines(from, `database/${table}.jsonl.gz`),
-      )
+      const { tables } = manifest.database
+      let begun = 0
+      await loadTables(client, tables, sequencesOf(manifest), (table) => {
+        progress(begun, tables.length)
+        begun += 1
+        return readLines(from, `database/${table}.jsonl.gz`)
+      })
+      progress(tables.length, tables.length)
     } catch (error) {
       await dropSchema(client).catch(() => undefined)
       throw error

@@ -292,6 +292,7 @@ test('images of tenants in a folder are part of the backup', async (t) => {
   writeFileSync(join(images, 'tenant', 'logo.png'), Buffer.from([137, 80, 78, 71]))
   const backup = join(folder, 'backup')
   const manifest = await backUp({
+    progress: () => undefined,
     to: backup,
     connection: { connectionString: source.url },
     keysFolder: null,
@@ -308,6 +309,7 @@ test('images of tenants in a folder are part of the backup', async (t) => {
   const target = await emptyDatabase(t)
   const restored = join(folder, 'restored')
   await restore({
+    progress: () => undefined,
     from: backup,
     manifest,
     connection: { connectionString: target.url },

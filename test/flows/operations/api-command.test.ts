@@ -4,6 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
+import { RESOURCES } from '../../../runtime/cli/api/resources.js'
+import { callText } from '../../../runtime/cli/api/table.js'
+import { progressBar } from '../../../runtime/cli/progress.js'
 import { bodyOfFields, callOf, type Operation } from '../../../runtime/cli/api/operations.js'
 import type { Json } from '../../support/api.js'
 import { sharedApi } from '../../support/service.js'
@@ -16,12 +19,14 @@ const tokenFile = join(folder, 'token')
 writeFileSync(tokenFile, token, { mode: 0o600 })
 test.after.always(() => rmSync(folder, { recursive: true, force: true }))
 
-/** Runs the command while the service runs in this process. */
-async function svc(words: readonly string[], input = '') {
+/** Runs `svc api` while the service runs in this process. */
+const svc = (words: readonly string[], input = '') => run(['api', ...words], input)
+
+async function run(words: readonly string[], input = '') {
   const { baseUrl, ca } = running
   const certificate = join(folder, 'ca.pem')
   if (ca !== undefined) writeFileSync(certificate, ca)
-  const child = spawn(process.execPath, [MAIN, 'api', ...words, '--url', baseUrl], {
+  const child = spawn(process.execPath, [MAIN, ...words, '--url', baseUrl], {
     env: {
       PATH: process.env['PATH'],
       HOME: folder,
@@ -62,6 +67,66 @@ test('operations are listed, and called by their names', async (t) => {
   const whole = await call(['createApplication', '--body', '@-'], '{"name":"From standard input"}')
   t.is(whole.code, 0, whole.err)
   t.is((JSON.parse(whole.out) as Json)['name'], 'From standard input')
+})
+
+const resource = (...words: readonly string[]) => run([...words, '--token-file', tokenFile])
+
+test('users, applications and webhooks are tables for people and JSON for programs', async (t) => {
+  const made = await resource('apps', 'create', 'name=Till', '--json')
+  t.is(made.code, 0, made.err)
+  const { client_id: id } = (JSON.parse(made.out) as { body: Json }).body
+  const listed = await resource('apps', 'list', 'limit=200')
+  t.is(listed.code, 0, listed.err)
+  t.regex(listed.out, /^CLIENT ID +NAME +CLIENT TYPE +STATUS/)
+  const line = listed.out.split('\n').find((one) => one.includes('Till'))!
+  t.regex(line, new RegExp(`^${String(id)}  Till +confidential +active`))
+  t.regex((await resource('apps', 'show', String(id))).out, /^name +Till/m)
+  t.regex((await resource('apps', 'remove', String(id))).out, /^Delete an application: done$/m)
+
+  const invited = await resource('users', 'invite', 'email=kim@commands.example')
+  t.is(invited.code, 0, invited.err)
+  const user = /^id +(\S+)$/m.exec(invited.out)![1]!
+  t.regex((await resource('users', 'list', 'q=kim@')).out, /kim@commands\.example .*invited/)
+  t.is((await resource('users', 'list', 'q=no-such-name')).out, 'None.\n')
+  t.is((await resource('users', 'remove', user)).code, 0)
+  const gone = await resource('users', 'show', user)
+  t.is(gone.code, 22)
+  t.regex(gone.out, /^error +not_found$/m)
+  const unnamed = await resource('users', 'show')
+  t.is(unnamed.code, 1)
+  t.regex(unnamed.err, /svc users show: readTenantUser needs --param user_id/)
+})
+
+test('a table shows control characters of names as a sign, and the next page', (t) => {
+  const rows = [{ id: '1', name: 'A\u001b[2J\nB', status: 'active', scopes: ['a', 'b'] }]
+  const shape = { columns: ['id', 'name', 'status', 'scopes'], isCut: false, done: 'Done' }
+  const link = '<https://id.example.com/x?limit=1&cursor_id=1>; rel="next"'
+  t.is(
+    callText(rows, { ...shape, link }),
+    'ID  NAME     STATUS  SCOPES\n1   A\ufffd[2J\ufffdB  active  a b\nMore: limit=1 cursor_id=1',
+  )
+  t.is(callText('', { ...shape, link: undefined }), 'Done')
+})
+
+test('every short command is an operation of the service', async (t) => {
+  const { out } = await svc(['list', '--json'])
+  const known = (JSON.parse(out) as { operations: Json[] }).operations.map(
+    (each) => each['operation_id'],
+  )
+  for (const { commands } of Object.values(RESOURCES))
+    for (const [name, operation] of commands) t.true(known.includes(operation), name)
+})
+
+test('progress is drawn on terminals only, and removed when all is done', (t) => {
+  const drawn: string[] = []
+  const write = (text: string) => drawn.push(text) > 0
+  progressBar('tables', { write })(1, 2)
+  t.deepEqual(drawn, [])
+  const bar = progressBar('tables', { write, isTTY: true })
+  bar(1, 2)
+  bar(2, 2)
+  t.regex(drawn[0]!, /█{12}░{12} 1 of 2 tables/)
+  t.is(drawn[1], '\u001b[K')
 })
 
 test('a refusal is printed and is exit code 22, a mistake in the command is 1', async (t) => {

@@ -4,6 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test from 'ava'
+import { RESOURCES } from '../../../runtime/cli/api/resources.js'
 
 const MAIN = new URL('../../../runtime/main.js', import.meta.url).pathname
 const folder = mkdtempSync(join(tmpdir(), 'svc-targets-'))
@@ -68,6 +69,9 @@ const COMMANDS: readonly (readonly [command: string, args: readonly string[], li
   ['keys reseal', [], OF_CONFIGURATION],
   ['audit verify', [body], NONE],
   ['completion', [], NONE],
+  ...Object.entries(RESOURCES).flatMap(([name, { commands }]) =>
+    commands.map(([command]) => [`${name} ${command}`, ['--url', AT], OF_URL] as const),
+  ),
   ['operator create', [], OF_CONFIGURATION],
   ['operator app create', ['--name', 'x', '--scope', 'metrics:read'], OF_CONFIGURATION],
   ['operator appoint', [UUID], OF_CONFIGURATION],

@@ -103,6 +103,12 @@ test.serial('a person signs in, and commands use and renew the token', async (t)
   t.is(first.code, 0, first.err)
   t.is((JSON.parse(first.out) as Json)['email'], person.email)
 
+  const unnamedUrl = await svc('api', 'call', 'getUserinfo')
+  t.is(unnamedUrl.code, 0, unnamedUrl.err)
+  t.regex(unnamedUrl.err, /\(from svc login\)/, 'the only login names the service')
+  const foreign = await svc('api', 'call', 'getUserinfo', '--token-env', 'HOME')
+  t.regex(foreign.err, /name the service of the token with --url/)
+
   const [before] = stored()
   writeFileSync(file, JSON.stringify({ version: 1, logins: [{ ...before, expires_at: 0 }] }))
   const [one, two] = await Promise.all([me(), me()])
