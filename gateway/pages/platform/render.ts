@@ -113,7 +113,8 @@ function withNames(words: string, names: Names): string {
 }
 
 /** Controls that use a script: password fields, copying, recovery codes, forms that are sent once, pages that lead on. */
-const CONTROLS = / (?:data-(?:reveal|codes|copy|onward-within)[ =]|data-once>|class="answers")/
+const CONTROLS =
+  / (?:data-(?:reveal|codes|copy|print|onward-within)[ =]|data-once>|class="answers")/
 
 /** The page on which a tenant may have its own texts. */
 const SIGN_IN_PAGE = 'login'
@@ -202,6 +203,8 @@ export function renderPage(
 /** The frame of the documentation: title, stylesheet and navigation. */
 type DocsFrame = {
   readonly title: string
+  /** Path of the same page as Markdown. Null: none. */
+  readonly markdown: string | null
   /** Path of its stylesheet, besides the hosted pages' stylesheet. */
   readonly style: string
   readonly groups: readonly {
@@ -228,5 +231,6 @@ export function renderDocsPage(
     base: STYLE_PATH,
     font: PRELOADED_FONT,
     mark: MARK,
+    script: CONTROLS_SCRIPT,
   })
 }

@@ -41,6 +41,12 @@ export interface DocsPage {
   begin(language: Language, index: number, env: Readonly<Record<string, string>>): RunningBlock
   /** Runs a block to its end. */
   run(language: Language, index: number, env: Readonly<Record<string, string>>): Promise<string>
+  /** Runs a file of docs/examples that the page shows. */
+  runSource(
+    language: Language,
+    source: string,
+    env: Readonly<Record<string, string>>,
+  ): Promise<string>
   /** Runs all `sh` blocks one after another in one shell. */
   runCommands(env: Readonly<Record<string, string>>): Promise<string>
 }
@@ -134,6 +140,7 @@ export function docsPage(t: ExecutionContext, name: string): DocsPage {
       return start(language, block, env)
     },
     run: (language, index, env) => page.begin(language, index, env).ended,
+    runSource: (language, source, env) => start(language, source, env).ended,
     runCommands: (env) => start('sh', blocks('sh').join('\n'), env).ended,
   }
   return page

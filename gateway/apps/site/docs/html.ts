@@ -1,9 +1,23 @@
-/** Markdown of docs/ as HTML: headings with anchors, links to pages of the site, tables that scroll on narrow screens. */
+/**
+ * Markdown of docs/ as HTML: headings with anchors, links to pages of the site, tables that scroll on narrow screens, and code
+ * with colours and a button that copies it. `<!-- tabs: a.py b.go -->` shows files of docs/examples, one at a time.
+ */
 import { posix } from 'node:path'
 import { Marked, type Token, type Tokens } from 'marked'
+import { highlighted } from '../../../pages/platform/highlight.js'
 import { docsPath, DOCS, readDocsFile } from './library.js'
 
 const PICTURES = `${DOCS}/pictures`
+const TABS = /^<!-- tabs: (.+) -->/
+const EXAMPLE = /^examples\/[\w./-]+\.(\w+)$/
+/** The language of a file by its ending: for readers, and for colours. */
+const LANGUAGES: Readonly<Record<string, readonly [title: string, language: string]>> = {
+  go: ['Go', 'go'],
+  mjs: ['JavaScript', 'js'],
+  py: ['Python', 'python'],
+  sh: ['curl', 'sh'],
+  ts: ['TypeScript', 'ts'],
+}
 const PICTURE = /^pictures\/([a-z0-9-]+\.(?:png|svg))$/
 
 type DocsHeading = { readonly id: string; readonly text: string; readonly depth: number }
@@ -43,9 +57,12 @@ export function docsContent(file: string, files: ReadonlySet<string>): DocsConte
         return `<h${depth} id="${id}"><a href="#${id}">${words}</a></h${depth}>\n`
       },
       // Comments steer our generators and tests. Other markup is shown as text.
-      html: ({ text }) => (text.startsWith('<!--') ? '' : escaped(text)),
-      code: ({ text, lang }) =>
-        `<pre tabindex="0"${lang ? ` data-lang="${escaped(lang)}"` : ''}><code>${escaped(text)}</code></pre>\n`,
+      html({ text }) {
+        const named = TABS.exec(text)?.[1]
+        if (named !== undefined) return tabs(named.split(' ').map((name) => resolved(file, name)))
+        return text.startsWith('<!--') ? '' : escaped(text)
+      },
+      code: ({ text, lang = '' }) => codeBlock(text, lang),
       image: ({ href, text }) => {
         const name = PICTURE.exec(resolved(file, href))?.[1]
         return name === undefined
@@ -69,6 +86,25 @@ export function docsContent(file: string, files: ReadonlySet<string>): DocsConte
     },
   })
   return { html: marked.parser(tokens), headings: [...headings.values()], parts }
+}
+
+/** The button works with a script only, which shows it. */
+function codeBlock(text: string, language: string): string {
+  const named = language === '' ? '' : ` data-lang="${escaped(language)}"`
+  const code = highlighted(text, language, escaped)
+  return `<div class="code"><button type="button" class="small" data-copy data-copied="Copied" hidden>Copy</button><pre tabindex="0"${named}><code>${code}</code></pre></div>\n`
+}
+
+/** One file at a time, by radio buttons: no script needs to run. */
+function tabs(files: readonly string[]): string {
+  const group = files[0]!
+  const parts = files.map((file, at) => {
+    const [title, language] = LANGUAGES[EXAMPLE.exec(file)?.[1] ?? ''] ?? [file, '']
+    const id = `tab-${group.replaceAll(/\W+/g, '-')}-${at}`
+    const code = codeBlock(readDocsFile(file).trimEnd(), language)
+    return `<input type="radio" name="${escaped(group)}" id="${id}"${at === 0 ? ' checked' : ''}><label for="${id}">${title}</label>${code}`
+  })
+  return `<fieldset class="tabs"><legend class="unseen">Language</legend>${parts.join('')}</fieldset>\n`
 }
 
 /** A page of the site, an address elsewhere, or null for files of the source tree that are not served. */

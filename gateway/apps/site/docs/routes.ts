@@ -7,9 +7,16 @@ import { type SharedBody, sharedBody } from '../../../response/shared-body.js'
 import { renderDocsPage } from '../../../pages/platform/render.js'
 import { NO_CONTEXT } from '../../../response/replies.js'
 import { ownRoute, problem, type Rendered, type Route } from '../../../route.js'
-import { DOCUMENTATION, DOCUMENTATION_FOLDER } from '../markdown.js'
+import {
+  DOCUMENTATION,
+  DOCUMENTATION_FOLDER,
+  MARKDOWN_DOCS,
+  textBody,
+  TextHeaders,
+  textType,
+} from '../markdown.js'
 import type { DocsContent } from './html.js'
-import { DOCS, docsGroups, type DocsPage, docsPages } from './library.js'
+import { DOCS, docsGroups, type DocsPage, docsPages, readDocsFile } from './library.js'
 import type { DocsSearch } from './search.js'
 
 const MAX_AGE_SECS = 3_600
@@ -64,8 +71,10 @@ export function docsRoutes(): readonly Route[] {
     )
     return searching
   }
+  const inOrder = groups.flatMap((group) => group.pages)
   const frame = (here: string | null, title: string) => ({
     title,
+    markdown: here === null ? null : `${DOCS}/${pages.get(here)!.file}`,
     style: `${DOCS}/style/${STYLE_DIGEST}`,
     groups: groups.map((group) => ({
       title: group.title,
@@ -78,6 +87,7 @@ export function docsRoutes(): readonly Route[] {
   })
 
   const rendered = new Map<string, SharedBody>()
+  const texts = new Map<string, SharedBody>()
   const searched = new Map<string, Rendered>()
 
   async function pageAt(path: string): Promise<Rendered> {
@@ -86,12 +96,21 @@ export function docsRoutes(): readonly Route[] {
     const known = rendered.get(path)
     if (known !== undefined) return htmlBody(known)
     const { html, headings } = await contentOf(page)
+    const at = inOrder.indexOf(page)
+    const near = { previous: inOrder[at - 1], next: inOrder[at + 1] }
     const source = `${DOCUMENTATION}/${page.file}`
     const body = sharedBody(
-      renderDocsPage('docs-page', frame(path, page.title), { html, headings, source }),
+      renderDocsPage('docs-page', frame(path, page.title), { html, headings, source, ...near }),
     )
     rendered.set(path, body)
     return htmlBody(body)
+  }
+
+  /** The Markdown of a page: its address with `.md`. */
+  function textAt(name: string, accept: string | undefined): Rendered {
+    const text = texts.get(name) ?? sharedBody(readDocsFile(name))
+    texts.set(name, text)
+    return textBody(text, textType(accept, 'text/markdown'), MAX_AGE_SECS)
   }
 
   const index = ownRoute({
@@ -109,10 +128,17 @@ export function docsRoutes(): readonly Route[] {
       operationId: `getDocsPage${depth + 1}`,
       summary: 'A page of the documentation',
       params: z.object(Object.fromEntries(names.map((name) => [name, part]))),
-      responses: [{ status: 200, contentType: 'text/html', schema: null }, NOT_FOUND],
-      answer: ({ params }) => {
+      headers: TextHeaders,
+      responses: [
+        { status: 200, contentType: 'text/html', schema: null },
+        ...MARKDOWN_DOCS,
+        NOT_FOUND,
+      ],
+      answer: ({ params, headers }) => {
         const given = params as Readonly<Record<string, string>>
-        return pageAt(`${DOCS}/${names.map((name) => given[name]).join('/')}`)
+        const name = names.map((each) => given[each]).join('/')
+        const { accept } = headers as z.infer<typeof TextHeaders>
+        return files.has(name) ? textAt(name, accept) : pageAt(`${DOCS}/${name}`)
       },
     }),
   )
@@ -184,7 +210,11 @@ const pictureRoute = ownRoute({
   operationId: 'readDocsPicture',
   summary: 'A picture of the documentation',
   params: z.object({ name: z.string().regex(/^[a-z0-9-]{1,80}\.(?:png|svg)$/) }),
-  responses: [{ status: 200, contentType: 'image/png', schema: null }, NOT_FOUND],
+  responses: [
+    { status: 200, contentType: 'image/png', schema: null },
+    { status: 200, contentType: 'image/svg+xml', schema: null },
+    NOT_FOUND,
+  ],
   answer: ({ params }) => {
     const { name } = params as { readonly name: string }
     // The pattern of the name has no slash, so a path cannot leave the folder.

@@ -1,6 +1,6 @@
 /** Search of the documentation, by section. The server searches, so the page needs no script. */
 import type MiniSearch from 'minisearch'
-import type { DocsPage } from './library.js'
+import { type DocsPage, weightOf } from './library.js'
 import type { DocsContent } from './html.js'
 
 const RESULTS_MAX = 20
@@ -14,6 +14,7 @@ type Section = {
   readonly heading: string
   readonly text: string
   readonly path: string
+  readonly weight: number
 }
 
 type DocsResult = {
@@ -37,9 +38,10 @@ export async function openDocsSearch(
   const { default: Index } = await import('minisearch')
   const index: MiniSearch<Section> = new Index<Section>({
     fields: ['title', 'heading', 'text'],
-    storeFields: ['title', 'heading', 'text', 'path'],
+    storeFields: ['title', 'heading', 'text', 'path', 'weight'],
     searchOptions: {
       boost: { title: 8, heading: 4 },
+      boostDocument: (_id, _term, stored) => Number(stored?.['weight'] ?? 1),
       prefix: (term) => term.length > 2,
       fuzzy: (term) => (term.length > 5 ? 0.2 : false),
       combineWith: 'AND',
@@ -51,6 +53,7 @@ export async function openDocsSearch(
     const sections = parts.map(({ heading, text }) => ({
       id: (id += 1),
       title: page.title,
+      weight: weightOf(page),
       heading: heading?.text ?? '',
       text,
       path: heading === null ? page.path : `${page.path}#${heading.id}`,

@@ -1,8 +1,9 @@
 /**
  * Controls that need a script and are hidden without one. `data-reveal` shows the password of the field that the button
- * controls. `data-copy` copies its text. `data-codes` copies, saves and prints the recovery codes of the page. Answers to a question, and forms with
- * `data-once`, such as a form with a single-use code, are sent once. A form with `data-submit` is sent when the page is shown.
- * A link with `data-onward-within` is followed after these milliseconds: the page itself leads on when its frames are loaded.
+ * controls. `data-copy` copies its text, or without a text the code beside the button. `data-print` prints the page.
+ * `data-codes` copies, saves and prints the recovery codes of the page. Answers to a question, and forms with `data-once`,
+ * such as a form with a single-use code, are sent once. A form with `data-submit` is sent when the page is shown. A link
+ * with `data-onward-within` is followed after these milliseconds: the page itself leads on when its frames are loaded.
  */
 ;(() => {
   for (const button of document.querySelectorAll('[data-reveal]')) {
@@ -21,9 +22,16 @@
   for (const button of document.querySelectorAll(navigator.clipboard ? '[data-copy]' : 'none')) {
     button.hidden = false
     button.addEventListener('click', async () => {
-      await navigator.clipboard.writeText(button.dataset.copy)
+      await navigator.clipboard.writeText(
+        button.dataset.copy || button.parentElement.querySelector('pre').textContent,
+      )
       button.textContent = button.dataset.copied
     })
+  }
+
+  for (const button of document.querySelectorAll('[data-print]')) {
+    button.hidden = false
+    button.addEventListener('click', () => globalThis.print())
   }
 
   // `answers` is one form or several, of which one is sent.
