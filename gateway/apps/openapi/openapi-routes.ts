@@ -1,12 +1,14 @@
-/** GET /openapi.json, and the API page, which loads no resources from other hosts. */
+/** GET /openapi.json, and the pages of the API, which load no resources from other hosts. */
 import { z } from 'zod'
 import type { Policies } from '../../../actors/operations/rate-limits/protocol.js'
 import type { EventType } from '../../../actors/domain/events.js'
 import { type SharedBody, sharedBody, sharedOnce } from '../../response/shared-body.js'
 import { openapiDocument } from './openapi.js'
-import { PAGE_FILES, referencePage } from './reference-page.js'
+import { PAGE_FILES, referencePages } from './reference-page.js'
 import { type OwnRouteSpec, ownRoute, type Rendered, type Route } from '../../route.js'
 import { OPENAPI_PATH, type OpenapiSettings } from '../../settings.js'
+
+const HTML = 'text/html; charset=utf-8'
 
 type DocumentRoutesOptions = {
   readonly openapi: OpenapiSettings
@@ -44,7 +46,10 @@ export function documentRoutes({
     security: { scheme: 'anonymous' },
   } as const
   const described: Route[] = []
-  let made: { readonly json: SharedBody; readonly page: SharedBody } | null = null
+  let made: {
+    readonly json: SharedBody
+    readonly pages: ReadonlyMap<string, () => SharedBody>
+  } | null = null
   const make = () => {
     const given = openapiDocument({
       issuer,
@@ -55,7 +60,10 @@ export function documentRoutes({
       egressUrl,
     })
     const json = sharedBody(JSON.stringify(given))
-    return { json, page: sharedBody(referencePage(given, issuer, docsPath)) }
+    const pages = [...referencePages(given, issuer, docsPath)].map(
+      ([name, page]) => [name, sharedOnce(page)] as const,
+    )
+    return { json, pages: new Map(pages) }
   }
   const documents = () => (made ??= make())
   const files = new Map(
@@ -82,13 +90,13 @@ export function documentRoutes({
       operationId: 'getApiPage',
       summary: 'Browse the description of this API',
       responses: [{ status: 200, contentType: 'text/html', schema: null }],
-      answer: () => ready('text/html; charset=utf-8', documents().page, 'no-cache'),
+      answer: () => ready(HTML, documents().pages.get('')!(), 'no-cache'),
     }),
     ownRoute({
       ...facts,
       path: `${docsPath}/{file}`,
       operationId: 'getApiPageFile',
-      summary: 'Fetch a file of the API page',
+      summary: 'Browse an area of this API, or fetch a file of its pages',
       params: z.object({ file: z.string().max(64) }),
       responses: [
         { status: 200, contentType: '*/*', schema: null },
@@ -101,6 +109,8 @@ export function documentRoutes({
       ],
       answer: ({ params }) => {
         const { file } = params as { file: string }
+        const page = file === '' ? undefined : documents().pages.get(file)
+        if (page !== undefined) return ready(HTML, page(), 'no-cache')
         const found = files.get(file)
         if (found === undefined) return { form: 'problem', problem: { name: 'not-found' } }
         return ready(found.type, found.body(), 'public, max-age=3600')

@@ -1,18 +1,22 @@
 /**
- * The page of the API at openapi.docs_path: the OpenAPI document as HTML, with search and requests from the page. It loads its
- * files from this service only, and shows everything without its script.
+ * The pages of the API at openapi.docs_path: the OpenAPI document as HTML, a page for each area, with samples in four
+ * languages, search, and requests from the page. They load their files from this service only, and show everything without
+ * their script.
  */
 import { readFileSync } from 'node:fs'
 import { Eta } from 'eta'
 import { FONT_FACES } from '../../pages/platform/fonts.js'
+import { highlighted } from '../../pages/platform/highlight.js'
+import { CONTROLS_SCRIPT } from '../../pages/platform/script.js'
 import type { JsonSchema } from './composed-example.js'
+import { SAMPLES, type SampleRequest } from './samples.js'
 
 const FOLDER = new URL('../../../../gateway/apps/openapi/page/', import.meta.url)
 const file = (name: string) => readFileSync(new URL(name, FOLDER), 'utf8')
 /** The custom properties of the design system, and nothing else of its sheet. */
 const DESIGN = new URL('../../../../gateway/pages/templates/platform/style.css', import.meta.url)
 
-const ROWS = `<% if (it.length > 0) { %><dl><% for (const row of it) { %><dt><code><%= row.name %></code> <span class="quiet"><% if (row.link) { %><a href="#<%= row.link %>"><%= row.type %></a><% } else { %><%= row.type %><% } %></span><% if (row.required) { %> <strong>required</strong><% } %></dt><dd><%= row.words %></dd><% } %></dl><% } %>`
+const ROWS = `<% if (it.rows.length > 0) { %><dl><% for (const row of it.rows) { %><dt><code><%= row.name %></code> <span class="quiet"><% if (row.link) { %><a href="<%= it.folder %>/schemas#<%= row.link %>"><%= row.type %></a><% } else { %><%= row.type %><% } %></span><% if (row.required) { %> <strong>required</strong><% } %></dt><dd><%= row.words %></dd><% } %></dl><% } %>`
 const eta = new Eta({ autoEscape: true, useWith: false, cache: true })
 eta.loadTemplate('@rows', ROWS)
 eta.loadTemplate('@reference', file('reference.eta'))
@@ -27,6 +31,7 @@ type Parameter = {
   readonly required?: boolean
   readonly description?: string
   readonly schema?: Schema
+  readonly example?: unknown
 }
 type Operation = {
   readonly operationId: string
@@ -72,53 +77,99 @@ function designTokens(): string {
   return sheet.slice(sheet.indexOf(':root'), sheet.indexOf('/* Elements */'))
 }
 
-/** @param folder path of the page, below which its files are. */
-export function referencePage(described: object, issuer: string, folder: string): string {
+const SCHEMAS = { id: 'schemas', name: 'Schemas' }
+
+/**
+ * The pages by the last part of their path, each made when it is asked for. The page at `folder` has the empty name.
+ * @param folder path of the pages, below which their files are too.
+ */
+export function referencePages(
+  described: object,
+  issuer: string,
+  folder: string,
+): ReadonlyMap<string, () => string> {
   const document = described as Document
   const { paths = {}, components = {}, tags = [] } = document
   const operations = Object.entries(paths).flatMap(([path, item]) =>
-    Object.entries(item).map(([method, one]) => shown(method, path, one, components, issuer)),
+    Object.entries(item).map(([method, operation]) => ({ path, method, operation })),
   )
-  return eta.render('@reference', {
-    folder,
-    issuer,
-    version: document.info.version,
-    tags: tags
-      .map(({ name }) => ({
-        name,
-        id: `area-${name.toLowerCase().replaceAll(/\W+/g, '-')}`,
-        operations: operations.filter(({ tag }) => tag === name),
-      }))
-      .filter((tag) => tag.operations.length > 0),
-    schemas: Object.entries(components.schemas ?? {}).map(([name, schema]) => ({
+  const areas = tags
+    .map(({ name }) => ({
       name,
-      id: `schema-${name}`,
-      words: schema.description ?? '',
-      rows: rowsOf(schema),
+      id: name.toLowerCase().replaceAll(/\W+/g, '-'),
+      operations: operations.filter(({ operation }) => operation.tags?.[0] === name),
+    }))
+    .filter((area) => area.operations.length > 0)
+  const listed = [...areas, SCHEMAS]
+  const page = (id: string, title: string, content: () => object) => {
+    const at = listed.findIndex((area) => area.id === id)
+    const make = () =>
+      eta.render('@reference', {
+        folder,
+        issuer,
+        title,
+        version: document.info.version,
+        controls: CONTROLS_SCRIPT,
+        areas: listed.map((area) => ({ ...area, here: area.id === id })),
+        previous: listed[at - 1],
+        next: listed[at + 1],
+        ...content(),
+      })
+    return [id, make] as const
+  }
+  return new Map([
+    page('', 'svc API reference', () => ({
+      index: areas.map((area) => ({ ...area, operations: area.operations.map(nameOf) })),
     })),
-  })
+    ...areas.map(({ id, name, operations: own }) =>
+      page(id, `${name}: svc API reference`, () => ({
+        operations: own.map((one) => shown(one, components, issuer)),
+        scopes: scopesOf(own).join(' '),
+      })),
+    ),
+    page(SCHEMAS.id, 'Schemas: svc API reference', () => ({
+      schemas: Object.entries(components.schemas ?? {}).map(([name, schema]) => ({
+        name,
+        id: `schema-${name}`,
+        words: schema.description ?? '',
+        rows: rowsOf(schema),
+      })),
+    })),
+  ])
 }
 
-function shown(
-  lower: string,
-  path: string,
-  operation: Operation,
-  components: NonNullable<Document['components']>,
-  issuer: string,
-) {
+type Described = { readonly path: string; readonly method: string; readonly operation: Operation }
+
+/** What the list of all operations shows of one. */
+function nameOf({ path, method: lower, operation }: Described) {
   const method = lower.toUpperCase()
-  const { operationId, summary = '', description = '', parameters = [], security = [] } = operation
-  const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? []
-  const example = type === undefined ? null : exampleText(media?.example)
+  const { operationId, summary = '', deprecated } = operation
   return {
     id: `operation-${operationId}`,
     operationId,
     method,
     path,
     summary,
-    tag: operation.tags?.[0],
-    deprecated: operation.deprecated === true,
+    deprecated: deprecated === true,
     words: [method, path, operationId, summary].join(' ').toLowerCase(),
+  }
+}
+
+/** The scopes that open the operations of an area. */
+function scopesOf(operations: readonly Described[]): readonly string[] {
+  const ways = operations.flatMap(({ operation }) => operation.security ?? [])
+  return [...new Set(ways.flatMap((way) => way['bearer'] ?? []))].toSorted()
+}
+
+function shown(one: Described, components: NonNullable<Document['components']>, issuer: string) {
+  const { path, operation } = one
+  const { description = '', parameters = [], security = [] } = operation
+  const name = nameOf(one)
+  const [type, media] = Object.entries(operation.requestBody?.content ?? {})[0] ?? []
+  const url = `${issuer}${exampleOf(path, parameters)}`
+  const request = { method: name.method, url, access: credentialsOf(security), type }
+  return {
+    ...name,
     description: description.split('\n\n').filter(Boolean).map(withCode),
     access: accessOf(security),
     parameters: parameters.map(
@@ -130,8 +181,14 @@ function shown(
       }),
     ),
     request:
-      type === undefined ? null : { type, example, rows: rowsOf(media?.schema ?? {}, components) },
-    curl: commandOf(method, `${issuer}${path}`, type, media?.example, security),
+      type === undefined
+        ? null
+        : {
+            type,
+            example: exampleHtml(media?.example),
+            rows: rowsOf(media?.schema ?? {}, components),
+          },
+    samples: samplesOf({ ...request, example: media?.example }),
     answers: Object.entries(operation.responses).map(([status, answer]) => {
       const full =
         answer.$ref === undefined
@@ -143,10 +200,32 @@ function shown(
         status,
         words: full.description ?? '',
         rows: isSuccess ? rowsOf(body?.schema ?? {}, components) : [],
-        example: isSuccess ? exampleText(body?.example) : null,
+        example: isSuccess ? exampleHtml(body?.example) : null,
       }
     }),
   }
+}
+
+function samplesOf(request: SampleRequest) {
+  return SAMPLES.map(({ title, language, write }) => ({
+    title,
+    html: highlighted(write(request), language, escaped),
+  }))
+}
+
+/** The path with the examples of its parameters. One without an example keeps its name. */
+function exampleOf(path: string, parameters: readonly Parameter[]): string {
+  return parameters.reduce(
+    (text, { name, example }) =>
+      example === undefined ? text : text.replace(`{${name}}`, encodeURIComponent(String(example))),
+    path,
+  )
+}
+
+function credentialsOf(security: NonNullable<Operation['security']>): SampleRequest['access'] {
+  const schemes = security.flatMap((way) => Object.keys(way))
+  if (schemes.includes('client_basic')) return 'basic'
+  return schemes.some((name) => ['bearer', 'scim', 'metrics'].includes(name)) ? 'bearer' : null
 }
 
 function accessOf(security: NonNullable<Operation['security']>): string {
@@ -195,35 +274,17 @@ function typeOf(schema: Schema): string {
   return `${type === '' ? 'any' : type}${format}`
 }
 
-function exampleText(example: unknown): string | null {
+const escaped = (text: string) => eta.config.escapeFunction(text)
+
+/** HTML of an example, with colours. */
+function exampleHtml(example: unknown): string | null {
   if (example === undefined) return null
-  return typeof example === 'string' ? example : JSON.stringify(example, null, 2)
+  return typeof example === 'string'
+    ? escaped(example)
+    : highlighted(JSON.stringify(example, null, 2), 'json', escaped)
 }
 
 /** HTML of a paragraph with code in backticks. */
 function withCode(text: string): string {
-  return eta.config.escapeFunction(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
-}
-
-const quoted = (text: string) => `'${text.replaceAll("'", `'\\''`)}'`
-
-function commandOf(
-  method: string,
-  url: string,
-  type: string | undefined,
-  example: unknown,
-  security: NonNullable<Operation['security']>,
-): string {
-  const parts = [`curl -X ${method} ${quoted(url)}`]
-  const schemes = security.flatMap((way) => Object.keys(way))
-  if (schemes.includes('client_basic')) parts.push(`-u "$CLIENT_ID:$CLIENT_SECRET"`)
-  else if (schemes.some((name) => ['bearer', 'scim', 'metrics'].includes(name)))
-    parts.push(`-H "Authorization: Bearer $TOKEN"`)
-  if (type === 'application/x-www-form-urlencoded') {
-    for (const [name, value] of Object.entries((example ?? {}) as object))
-      parts.push(`--data-urlencode ${quoted(`${name}=${String(value)}`)}`)
-  } else if (type !== undefined && example !== undefined) {
-    parts.push(`-H 'Content-Type: ${type}'`, `-d ${quoted(JSON.stringify(example))}`)
-  }
-  return parts.join(' \\\n  ')
+  return escaped(text).replaceAll(/`([^`]+)`/g, '<code>$1</code>')
 }

@@ -1,22 +1,57 @@
-// The page of the API: search, and requests from the page. Without this script the page shows the same content.
-const operations = [...document.querySelectorAll('details[data-path]')]
+// The pages of the API: search, requests and tokens from the page. Without this script the pages show the same content.
+const KEPT = 'svc-api-token'
 const filter = document.getElementById('filter')
-const count = document.getElementById('count')
 const token = document.getElementById('token')
-document.getElementById('access').hidden = false
 
-filter.addEventListener('input', () => {
-  const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean)
-  let shown = 0
-  for (const one of operations) {
-    one.hidden = !words.every((word) => one.dataset.words.includes(word))
-    if (!one.hidden) shown += 1
+if (filter !== null) {
+  const operations = [...document.querySelectorAll('[data-words]')]
+  const count = document.getElementById('count')
+  document.getElementById('search').hidden = false
+  filter.addEventListener('input', () => {
+    const words = filter.value.toLowerCase().split(/\s+/).filter(Boolean)
+    let shown = 0
+    for (const one of operations) {
+      one.hidden = !words.every((word) => one.dataset.words.includes(word))
+      if (!one.hidden) shown += 1
+    }
+    for (const section of document.querySelectorAll('section.tag')) {
+      section.hidden = section.querySelector('[data-words]:not([hidden])') === null
+    }
+    count.textContent = words.length === 0 ? '' : `${shown} of ${operations.length} operations`
+  })
+}
+
+if (token !== null) {
+  document.getElementById('access').hidden = false
+  token.value = sessionStorage.getItem(KEPT) ?? ''
+  token.addEventListener('change', () => sessionStorage.setItem(KEPT, token.value))
+  document.querySelector('form[data-token]').addEventListener('submit', getToken)
+}
+
+async function getToken(event) {
+  event.preventDefault()
+  const form = event.target
+  const status = form.querySelector('[role=status]')
+  const { client_id: id, client_secret: secret, scope } = Object.fromEntries(new FormData(form))
+  const encoded = [id, secret].map((part) => new URLSearchParams({ part }).toString().slice(5))
+  status.textContent = 'Sending'
+  try {
+    const answer = await fetch('/oauth/token', {
+      method: 'POST',
+      headers: { authorization: `Basic ${btoa(encoded.join(':'))}` },
+      body: new URLSearchParams({ grant_type: 'client_credentials', ...(scope === '' ? {} : { scope }) }),
+      credentials: 'omit',
+    })
+    const body = await answer.json()
+    if (!answer.ok) throw new Error(body.error_description ?? body.error)
+    token.value = body.access_token
+    sessionStorage.setItem(KEPT, token.value)
+    form.reset()
+    status.textContent = `A token with ${body.scope}, for ${body.expires_in} s`
+  } catch (error) {
+    status.textContent = error.message
   }
-  for (const section of document.querySelectorAll('section.tag:not(#schemas)')) {
-    section.hidden = section.querySelector('details:not([hidden])') === null
-  }
-  count.textContent = words.length === 0 ? '' : `${shown} of ${operations.length} operations`
-})
+}
 
 // A link to an operation or a schema opens it.
 function openTarget() {
@@ -28,7 +63,8 @@ function openTarget() {
 addEventListener('hashchange', openTarget)
 openTarget()
 
-for (const one of operations) one.addEventListener('toggle', () => one.open && addForm(one))
+for (const one of document.querySelectorAll('details[data-path]'))
+  one.addEventListener('toggle', () => one.open && addForm(one))
 
 // The form is added when an operation is first opened: most never are.
 function addForm(one) {

@@ -1,10 +1,12 @@
 /** The Go and Python programs of docs/examples, run unchanged where their language is installed. */
 import { execFileSync } from 'node:child_process'
-import { cpSync, mkdtempSync, rmSync } from 'node:fs'
+import { cpSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs'
 import { tmpdir } from 'node:os'
 import { join } from 'node:path'
 import test, { type ExecutionContext } from 'ava'
+import { docsPage } from '../../../support/pages/docs-page.js'
 import { loopbackPort } from '../../../support/oauth/mcp-example.js'
+import { SAMPLES, type SampleRequest } from '../../../../gateway/apps/openapi/samples.js'
 import { deliveredTo, protectedApi } from '../../../support/service/example-api.js'
 import { startProgram } from '../../../support/service/example-program.js'
 import { program, testWithProgram } from '../../../support/service/programs.js'
@@ -90,6 +92,98 @@ async function listening(url: string): Promise<void> {
     }
   }
 }
+
+const CALLS = [
+  ['sh', 'bash', ['-euo', 'pipefail', 'list-applications.sh']],
+  ['py', 'python3', ['list-applications.py']],
+  ['go', 'go', []],
+] as const
+
+for (const [ending, command, words] of CALLS)
+  testWithProgram(command, `the call of the guide, in ${ending}`, async (t, path) => {
+    const { body } = await api.workspace()
+    const env = {
+      BASE: running.baseUrl,
+      CLIENT_ID: String(body['client_id']),
+      CLIENT_SECRET: String(body['client_secret']),
+    }
+    const cwd = copyOf(t, 'calls')
+    if (ending === 'go')
+      execFileSync(path, ['build', '-o', 'call', 'list-applications.go'], { cwd })
+    const program = ending === 'go' ? join(cwd, 'call') : path
+    const said = await startProgram(t, program, words, { cwd, env }).ended
+    t.is(said.trim().split('\n').length, 1)
+  })
+
+test('the call of the guide, in TypeScript', async (t) => {
+  const { body } = await api.workspace()
+  const page = docsPage(t, 'guides/operations/clients')
+  const source = readFileSync(join(root, 'docs/examples/calls/list-applications.ts'), 'utf8')
+  const said = await page.runSource('ts', source, {
+    BASE: running.baseUrl,
+    CLIENT_ID: String(body['client_id']),
+    CLIENT_SECRET: String(body['client_secret']),
+  })
+  t.is(said.split('\n').length, 1)
+})
+
+test('the samples of the API reference run in each language', async (t) => {
+  t.timeout(300_000)
+  const { token, body } = await api.workspace()
+  const env = {
+    TOKEN: token,
+    CLIENT_ID: String(body['client_id']),
+    CLIENT_SECRET: String(body['client_secret']),
+  }
+  const json = 'application/json'
+  const form = 'application/x-www-form-urlencoded'
+  const requests: readonly SampleRequest[] = [
+    {
+      method: 'GET',
+      url: '/api/v1/tenant-users?limit=1',
+      access: 'bearer',
+      type: undefined,
+      example: undefined,
+    },
+    {
+      method: 'POST',
+      url: '/api/v1/applications',
+      access: 'bearer',
+      type: json,
+      example: { name: "A 'quoted' \\ `name`" },
+    },
+    {
+      method: 'POST',
+      url: '/oauth/token',
+      access: 'basic',
+      type: form,
+      example: { grant_type: 'client_credentials', scope: 'applications:read' },
+    },
+  ]
+  const page = docsPage(t, 'guides/operations/clients')
+  const folder = copyOf(t, 'calls')
+  const go = program('go')
+  for (const { url, ...request } of requests)
+    for (const { title, write } of SAMPLES) {
+      const source = write({ ...request, url: `${running.baseUrl}${url}` })
+      let said = ''
+      if (title === 'curl') said = await page.runSource('sh', source, env)
+      if (title === 'TypeScript') said = await page.runSource('ts', source, env)
+      if (title === 'Python')
+        said = await startProgram(t, PYTHON, ['-c', source], { cwd: folder, env }).ended
+      if (title === 'Go' && go === undefined) continue
+      if (title === 'Go') {
+        writeFileSync(join(folder, 'sample.go'), source)
+        execFileSync(go!, ['build', '-o', 'sample', 'sample.go'], { cwd: folder, stdio: 'pipe' })
+        said = await startProgram(t, join(folder, 'sample'), [], { cwd: folder, env }).ended
+      }
+      t.regex(
+        said,
+        title === 'curl' ? /"(?:id|access_token)":/ : /^20[01] .*"(?:id|access_token)":/s,
+        title,
+      )
+    }
+})
 
 const REGISTER = `
 import os
