@@ -33,7 +33,8 @@ export function payPage(
   shown: PayShown | PayAgain | PayFull,
   { browser, baseUrl }: ReplyContext,
 ): PageAnswer {
-  const { tenant, state, recurring, successUrl, cancelUrl, leadsTo } = shown
+  const { tenant, state, recurring, successUrl, cancelUrl, leadsTo, paidAt, currency } = shown
+  const { amountMinor, refundedAmountMinor } = shown
   const acceptLanguage = browser.languages
   const language = chooseLanguage(undefined, acceptLanguage, tenant.locale)
   const fault = shown.tag === 'again' ? shown.fault : shown.tag === 'full' ? 'full' : undefined
@@ -43,7 +44,10 @@ export function payPage(
     { titleKey: TITLES[state], branding: tenant, acceptLanguage, error },
     {
       ...shown,
-      total: language.money(shown.amountMinor, shown.currency),
+      total: language.money(amountMinor, currency),
+      each: eachOf(shown, language),
+      paidOn: paidAt && language.time(paidAt),
+      refunded: refundedAmountMinor === 0 ? null : language.money(refundedAmountMinor, currency),
       every: recurring === null ? null : everyOf(recurring, language),
       ...x402In(shown.x402, baseUrl, language),
       again: shown.tag === 'again' && shown.fault === 'email',
@@ -52,6 +56,16 @@ export function payPage(
   )
   const led = [successUrl, cancelUrl].filter((url) => url !== null)
   return { html, formTargets: [...new Set([...led.map((url) => new URL(url).origin), ...leadsTo])] }
+}
+
+/** The price of one, where several are bought. */
+function eachOf(
+  { quantity, amountMinor, currency }: Pick<PayShown, 'quantity' | 'amountMinor' | 'currency'>,
+  { money }: Language,
+): string | null {
+  return quantity > 1 && amountMinor % quantity === 0
+    ? money(amountMinor / quantity, currency)
+    : null
 }
 
 /** The x402 terms with their QR codes. `looks`: the page reloads until the payment arrives. */
@@ -87,6 +101,7 @@ export function linkPage(
       ...shown,
       ...x402In(shown.x402, baseUrl, language),
       total: language.money(amountMinor, currency),
+      each: eachOf(shown, language),
       every: null,
       csrf: browser.csrfToken,
     },

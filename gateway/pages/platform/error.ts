@@ -21,8 +21,7 @@ export function errorPage(
 ): string {
   const { status } = PROBLEM_TYPES[problem.name]
   const key = problem.pageWords ?? WORDS[status] ?? (status < 500 ? 'error.400' : 'error.500')
-  const link = status === 404 ? ({ path: '/', key: 'error.home' } as const) : undefined
-  return failurePage({ status, key, acceptLanguage, requestId, link })
+  return failurePage({ status, key, acceptLanguage, requestId })
 }
 
 type Failure = {
@@ -34,16 +33,19 @@ type Failure = {
   readonly branding?: Branding | null | undefined
   /** An error code for support, if the failure has one. */
   readonly code?: ErrorCode | undefined
-  /** A path of the service to continue at. */
+  /** A path of the service to continue at. Default: its start page. */
   readonly link?: { readonly path: string; readonly key: MessageKey } | undefined
 }
 
+const HOME = { path: '/', key: 'error.home' } as const
+
 /** An error page with its own text. */
 export function failurePage(failure: Failure): string {
-  const { status, key, acceptLanguage, uiLocales, requestId, branding = null, link, code } = failure
+  const { status, key, acceptLanguage, uiLocales, requestId, branding = null, code } = failure
+  const { link = HOME } = failure
   return renderPage(
     'error',
     { titleKey: 'error.title', branding, uiLocales, acceptLanguage },
-    { status, key, requestId, link: link ?? null, code: code ?? null },
+    { status, key, requestId, link, code: code ?? null },
   )
 }

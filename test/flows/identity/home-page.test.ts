@@ -112,6 +112,18 @@ test('a browser gets Markdown as plain text, and a client the type that it asks 
   }
 })
 
+test('error pages lead on', async (t) => {
+  for (const [path, status] of [
+    ['/nowhere', 404],
+    ['/pay/unknown', 404],
+    ['/auth/email-verifications/unknown', 404],
+  ] as const) {
+    const answer = await read(path, { accept: BROWSER })
+    t.is(answer.status, status, path)
+    t.regex(await answer.text(), /<a class="button" href="\/[^"]*">/, path)
+  }
+})
+
 test('the icon has the sizes of browsers, and the picture has no script', async (t) => {
   const icon = Buffer.from(await (await read('/favicon.ico')).arrayBuffer())
   t.is(icon.readUInt16LE(2), 1)

@@ -119,6 +119,9 @@ export type PayShown = {
   readonly currency: string
   readonly recurring: Recurring | null
   readonly chargeId: string
+  /** Null: not paid. */
+  readonly paidAt: Date | null
+  readonly refundedAmountMinor: number
   readonly customerEmail: string | null
   /** Names of the payment providers on offer. */
   readonly rails: readonly string[]

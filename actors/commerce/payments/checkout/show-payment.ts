@@ -103,6 +103,8 @@ async function seenIn(
     currency: charge.currency,
     recurring: charge.subscriptionId === null ? null : recurringOf(offer),
     chargeId: charge.id,
+    paidAt: charge.paidAt,
+    refundedAmountMinor: charge.refundedAmountMinor,
     customerEmail: charge.customerEmail,
     rails: providersIn(ways).map(({ name }) => name),
     continues: status === 'paying' && charge.status === 'pending' && hasOwnPage(needs, charge),
