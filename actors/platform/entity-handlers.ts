@@ -3,10 +3,8 @@
  * limit, a change of a name, a conflict, and the audit event of each write are decided here, once.
  */
 import type { MessageContext } from '../../runtime/kernel/actor.js'
-import type { Clock } from '../../runtime/kernel/clock.js'
-import type { Random } from '../../runtime/kernel/random.js'
 import type { EntityTable } from '../../storage/platform/portable/entity-table.js'
-import type { Database, Transaction } from '../../storage/platform/sql.js'
+import type { Transaction } from '../../storage/platform/sql.js'
 import type { AuditOnlyType, Caller } from '../domain/audit.js'
 import {
   type Change,
@@ -24,11 +22,10 @@ import { createOnce } from './creation.js'
 import { page } from './paging.js'
 import { recordAudit } from './record-audit.js'
 import { inTenant } from './in-tenant.js'
+import type { WriteNeeds } from './write-needs.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 type Conflict = { readonly tag: 'conflict' }
-
-type Needs = { readonly database: Database; readonly clock: Clock; readonly random: Random }
 
 type EntityRules<M extends Members, Refused> = {
   readonly entity: Entity<M>
@@ -69,7 +66,7 @@ type Handlers<M extends Members, Refused extends { readonly tag: string }> = {
 
 /** The handlers of list, read, create, update and remove. */
 export function entityHandlers<M extends Members, Refused extends { readonly tag: string }>(
-  needs: Needs,
+  needs: WriteNeeds,
   rules: EntityRules<M, Refused>,
 ): Handlers<M, Refused> {
   const { entity, table, most, faultOf } = rules
@@ -159,7 +156,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 
 /** Writes the audit event of a write: `before` is null for a new row, `row` for a deleted one. */
 function recorderOf<M extends Members, Refused>(
-  needs: Needs,
+  needs: WriteNeeds,
   { entity, auditOf, powersOf = () => ({}), auditOfChange }: EntityRules<M, Refused>,
 ) {
   const eventOf = (row: Row<M> | null, before: Row<M> | null) => {

@@ -1,18 +1,13 @@
 /** The dependencies of the delegation handlers. */
 import type { Handler, ActorRef } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../identity/sign-in/sessions/protocol.js'
 import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import type { DelegationMetrics } from './metrics.js'
 import type { DeviceAuthorizationSettings } from './settings.js'
 import type { DelegationProtocol } from './protocol.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
-export type DelegationNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type DelegationNeeds = WriteNeeds & {
   readonly tokens: ActorRef<TokensProtocol>
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly metrics: DelegationMetrics

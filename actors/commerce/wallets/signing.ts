@@ -5,8 +5,6 @@
  * A retry with the same idempotency key after it gets the same signature.
  */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import {
   findSigningWallet,
   lockWallet,
@@ -21,7 +19,7 @@ import {
 import { idempotently } from '../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
 import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { Draft } from './draft.js'
@@ -30,12 +28,10 @@ import type { WalletsMetrics } from './metrics.js'
 import { exhausted, type Intent, type Refusal, refusalOf, spendsOf } from './policy.js'
 import type { NotProvisioned, RequestInvalid, SigningRefused } from './protocol.js'
 import { inTenant } from '../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
-export type SigningNeeds = {
-  readonly database: Database
+export type SigningNeeds = WriteNeeds & {
   readonly sealer: Sealer
-  readonly clock: Clock
-  readonly random: Random
   readonly metrics: WalletsMetrics
 }
 

@@ -1,7 +1,5 @@
 /** Keeps the sessions of the console. Their tokens are sealed under the data key of the tenant. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import {
   consolePendingContext,
   consoleTokensContext,
@@ -13,7 +11,6 @@ import {
   renewConsoleTokens,
   takeConsoleAction,
 } from '../../../storage/identity/console/sessions.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import { sha256 } from '../../domain/secret-hashes.js'
 import {
@@ -24,16 +21,14 @@ import {
 } from './protocol.js'
 import { mailDomain } from '../../domain/email.js'
 import { inTenant } from '../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 const TOKEN_BYTES = 32
 /** Lifetime of a session. Its browser session may end it earlier. */
 const SESSION_MS = 12 * 60 * 60_000
 
-type ConsoleSessionsNeeds = {
-  readonly database: Database
+type ConsoleSessionsNeeds = WriteNeeds & {
   readonly sealer: Sealer
-  readonly clock: Clock
-  readonly random: Random
 }
 
 export const consoleSessionsActor = defineActor<ConsoleSessionsProtocol, ConsoleSessionsNeeds>({

@@ -1,25 +1,20 @@
 /** What the handlers of identity providers and domains get. */
 import type { Handler } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import { FairShare, type ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { EnterpriseSsoSettings, VerifiedDomainsSettings } from './settings.js'
 import type { IdentityProvidersProtocol } from './protocol.js'
 import type { TxtLookup } from './txt-records.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 /** Proofs that are looked up at the same time. Name servers that never answer hold so many of the actor's places. */
 const LOOK_UPS_MAX = 32
 const LOOK_UPS_PER_TENANT_MAX = 2
 
-export type IdentityProvidersNeeds = {
-  readonly database: Database
+export type IdentityProvidersNeeds = WriteNeeds & {
   readonly sealer: Sealer
-  readonly clock: Clock
-  readonly random: Random
   readonly txt: TxtLookup
   readonly groups: Pick<TenantGroups, 'of'>
   readonly counts: ShareCounts

@@ -2,28 +2,23 @@
  * Fast creation of users. A directory sends its users one by one, so requests that arrive during a commit share the next
  * one. Users that need a decision (an address with an account, roles, an invitation) are left to users.ts.
  */
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import {
   type ProvisionedUser,
   provisionScimUsers,
 } from '../../../storage/identity/scim-provisioning.js'
 import type { ScimUserRow } from '../../../storage/identity/scim-users.js'
-import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import { parseEmail } from '../../domain/email.js'
 import type { NewEvent } from '../../domain/events.js'
 import { groupCommit } from '../../platform/batching/group-commit.js'
 import { isReserved } from '../../platform/mail/reserved-domains.js'
 import { domainOf } from '../../platform/mail/public-domains.js'
 import type { Person } from './person.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 const SUBJECT_BYTES = 24
 
-type ProvisioningNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-}
+type ProvisioningNeeds = WriteNeeds
 
 export function scimProvisioning({ database, clock, random }: ProvisioningNeeds) {
   // Accounts are global.

@@ -1,18 +1,13 @@
 /** What the handlers of images get. */
 import type { Handler } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import type { ImageCompute } from './pool.js'
 import type { AssetInvalid, TenantAssetsProtocol } from './protocol.js'
 import type { ObjectStore } from './store.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 type UploadOutcome = 'shown' | 'unchanged' | AssetInvalid['why'] | 'full'
 
-export type TenantAssetsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type TenantAssetsNeeds = WriteNeeds & {
   readonly compute: ImageCompute
   readonly store: ObjectStore
   /** What precedes the key of an image in the URLs of pages (`publicBase`). */

@@ -1,7 +1,6 @@
 /** Issues SD-JWT VCs for key proofs (OpenID4VCI section 8, SD-JWT VC, RFC 9901). */
 import { createHash } from 'node:crypto'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import { DependencyUnavailable } from '../../../runtime/kernel/dependency.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import {
@@ -17,7 +16,7 @@ import {
   markOfferIssued,
 } from '../../../storage/oauth/credential-offers.js'
 import { allocateStatus, statusListUri } from '../../../storage/oauth/status-lists.js'
-import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import { agentJwk } from '../../domain/agents/documents.js'
 import {
   ANONYMOUS_CLIENT,
@@ -31,6 +30,7 @@ import { typeMetadata } from '../../domain/credentials/configurations.js'
 import type { Issuer } from './issuers.js'
 import { type CredentialRefused, credentialRefused, type CredentialsIssued } from './protocol.js'
 import type { WalletToken } from './wallet-token.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 const CREDENTIAL_TYPE = 'dc+sd-jwt'
 /** Times are rounded down to minutes, so that they link fewer credentials. */
@@ -39,11 +39,8 @@ const SALT_BYTES = 16
 const DECOYS_MIN = 2
 const DECOYS_MAX = 5
 
-export type IssueNeeds = {
-  readonly database: Database
+export type IssueNeeds = WriteNeeds & {
   readonly keys: ActorRef<SigningKeysProtocol>
-  readonly clock: Clock
-  readonly random: Random
   /** Public base URL, without a trailing slash. */
   readonly baseUrl: string
   readonly lifetimeSecs: number

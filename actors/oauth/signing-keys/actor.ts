@@ -7,11 +7,8 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { Kms, KmsHealth } from '../../../storage/platform/kms/kms.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import {
   type SigningKeysProtocol,
   type KeysState,
@@ -24,18 +21,16 @@ import { credentialKeys } from './credential-keys.js'
 import { KeyKeeper } from './keeper.js'
 import type { Ring, Signer } from './ring.js'
 import { type KeyRow, planFirstUse, planMaintenance, planRotation } from './rules.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 /** A frozen kms does not delay the report of the keys in memory. */
 const KMS_ANSWER_MS = 500
 const KMS_LATE: KmsHealth = { state: 'down', reason: 'it does not answer' }
 const UNAVAILABLE = { tag: 'keys_unavailable' } as const
 
-type SigningKeysNeeds = {
-  readonly database: Database
+type SigningKeysNeeds = WriteNeeds & {
   readonly sealer: Sealer
   readonly kms: Kms
-  readonly clock: Clock
-  readonly random: Random
   /** From [jwt]. */
   readonly settings: {
     readonly default_algorithm: DefaultAlgorithm

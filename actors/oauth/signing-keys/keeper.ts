@@ -1,28 +1,23 @@
 /** The keys of one owner in memory, and how they follow the database. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import { listSigningKeys } from '../../../storage/oauth/signing-keys.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import { SYSTEM_TENANT_ID } from '../../../storage/platform/sealing/seal.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import { type AskedBy, auditRotation } from './audit.js'
 import type { SigningAlgorithm } from './protocol.js'
 import { buildRing, type Ring } from './ring.js'
 import { carryOut, type Done } from './rotation.js'
 import { STALE_MAX_SECS, type TooEarly } from './rules.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 const FRESH_MS = 30_000
 const STALE_MAX_MS = STALE_MAX_SECS * 1000
 /** Minimum interval of reads after failures and for unknown kids. */
 const LOOK_INTERVAL_MS = 1_000
 
-export type KeeperNeeds = {
-  readonly database: Database
+export type KeeperNeeds = WriteNeeds & {
   readonly sealer: Sealer
-  readonly clock: Clock
-  readonly random: Random
 }
 
 /** The key ring of this process, and when it was last compared with the database. */

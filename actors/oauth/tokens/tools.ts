@@ -1,13 +1,10 @@
 /** What the handlers of the tokens actor share: verifiers, caches and the signer. */
 import type { Registry } from 'prom-client'
 import type { ActorRef, MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { ApiResource } from '../../domain/entities/api-resource.js'
 import type { TokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Coordination } from '../../../storage/platform/coordination/port.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import type { TenancySettings } from '../../domain/tenants/resolution.js'
 import type { TenantsProtocol } from '../../identity/users/tenants/protocol.js'
 import type { RateLimitsProtocol } from '../../operations/rate-limits/protocol.js'
@@ -32,18 +29,16 @@ import { createAccessTokenVerifier } from './verify/access-token-verifier.js'
 import { createApiKeyVerifier } from './verify/api-key-verifier.js'
 import { createDpopNonces } from './verify/dpop-nonces.js'
 import { createDpopVerifier } from './verify/dpop-verifier.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
-export type TokensNeeds = {
+export type TokensNeeds = WriteNeeds & {
   readonly keys: ActorRef<SigningKeysProtocol>
   /** Absent without rate limits. */
   readonly throttle?: ActorRef<RateLimitsProtocol> | undefined
-  readonly database: Database
   readonly coordination: Pick<Coordination, 'once'>
   readonly sealer: Sealer
   /** Fetches the `jwks_uri` of clients. */
   readonly documents: Pick<Documents, 'fetch'>
-  readonly clock: Clock
-  readonly random: Random
   readonly registry: Registry
   /** `oidc.issuer_url`, exactly as in tokens. */
   readonly issuer: string

@@ -1,15 +1,14 @@
 /** The invitation message: sealed before the transaction that creates the user. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { Email } from '../../domain/email.js'
 import { findTenantBranding } from '../../../storage/identity/sign-in-flows.js'
-import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import { sha256 } from '../../domain/secret-hashes.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { type MailQueue, MailShareUsed, type SealedMail } from '../mail/mail-queue.js'
 import { sendWithTicket } from '../mail/with-ticket.js'
 import { inTenant } from '../in-tenant.js'
+import type { WriteNeeds } from '../write-needs.js'
 
 const LINK_TOKEN_BYTES = 32
 
@@ -28,10 +27,7 @@ export function mailThrottled(error: unknown): {
   return { tag: 'mail_throttled', retryAfterSecs: error.retryAfterSecs }
 }
 
-export type InvitationNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type InvitationNeeds = WriteNeeds & {
   readonly mail: MailQueue
   /** Settings of `[invitations]`. */
   readonly invitations: { readonly enabled: boolean; readonly ttl_secs: number }

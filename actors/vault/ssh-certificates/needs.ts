@@ -1,23 +1,18 @@
 /** The dependencies of the SSH certificates, and the pool that signs them. */
 import type { Handler } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { Compute, PoolOptions } from '../../../runtime/kernel/threads/pool.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import type { SshCertificatesMetrics } from './metrics.js'
 import type { SshCertificatesProtocol } from './protocol.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 /** One signature takes about 0.2 ms, so a small batch keeps the queue of each thread short. */
 const BATCH_MAX = 8
 
 type SshCertificatesCompute = Compute<typeof import('./compute.js')>
-export type SshCertificatesNeeds = {
-  readonly database: Database
+export type SshCertificatesNeeds = WriteNeeds & {
   readonly sealer: Sealer
   readonly compute: SshCertificatesCompute
-  readonly clock: Clock
-  readonly random: Random
   readonly metrics: SshCertificatesMetrics
   readonly settings: {
     readonly ssh_default_validity_secs: number

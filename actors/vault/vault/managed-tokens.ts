@@ -10,9 +10,7 @@
  */
 import type { ManagedOutcome, ManagedToken, ManagedTokens, RefreshFailure } from './protocol.js'
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../runtime/kernel/log.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import {
   claimRefresh,
   dropManagedToken,
@@ -35,6 +33,7 @@ import type { VaultMetrics } from './metrics.js'
 import { readOAuthSecret, withRefreshToken } from './oauth-secret.js'
 import type { TokenAnswer } from './token-answer.js'
 import type { TokenEndpoint } from './token-endpoint.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
 /** Tokens are refreshed this long before they expire. */
 const EXPIRY_MARGIN_MS = 60_000
@@ -51,12 +50,9 @@ const REJECTABLE_AFTER_MS = 60_000
 const REFUSED_KEPT_MS = 60_000
 const UNAVAILABLE_KEPT_MS = 5_000
 
-export type ManagedTokensNeeds = {
-  readonly database: Database
+export type ManagedTokensNeeds = WriteNeeds & {
   readonly sealer: Sealer
   readonly endpoint: TokenEndpoint
-  readonly clock: Clock
-  readonly random: Random
   readonly log: Logger
   readonly metrics: VaultMetrics
 }

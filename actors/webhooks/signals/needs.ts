@@ -1,20 +1,15 @@
 /** The dependencies of the actor of streams. */
 import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { FairShare, ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import type { SignalsProtocol } from './protocol.js'
 import type { SharedSignalsSettings } from './settings.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
-export type SignalsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type SignalsNeeds = WriteNeeds & {
   readonly keys: ActorRef<SigningKeysProtocol>
   /** `iss` of the events. */
   readonly issuer: string

@@ -1,24 +1,19 @@
 /** The dependencies of the webhooks actor. */
 import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
-import type { Random } from '../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../storage/platform/sql.js'
 import type { EventType } from '../../domain/events.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { Sender } from '../delivery/protocol.js'
 import type { WebhookSignerProtocol } from '../signer/protocol.js'
 import type { WebhooksProtocol } from './protocol.js'
+import type { WriteNeeds } from '../../platform/write-needs.js'
 
-export type WebhooksNeeds = {
-  readonly database: Database
+export type WebhooksNeeds = WriteNeeds & {
   readonly sealer: Sealer
   readonly sender: Sender
   readonly signer: ActorRef<WebhookSignerProtocol>
-  readonly clock: Clock
-  readonly random: Random
   readonly shares: ShareCounts
   readonly groups: TenantGroups
   readonly urlRules: TargetRules

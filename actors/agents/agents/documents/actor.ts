@@ -1,10 +1,7 @@
 /** Serves the documents of agents, and lets an agent change what they say. */
 import { defineActor } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { findAgentProfile, replaceAgentProfile } from '../../../../storage/agents/agent-profiles.js'
 import { holdAgent } from '../../../../storage/agents/agent-management.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import {
   agentCard,
   agentClientDocument,
@@ -23,13 +20,11 @@ import {
   agentDocuments,
   type ProfileInvalid,
 } from './protocol.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 
-type AgentDocumentsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type AgentDocumentsNeeds = WriteNeeds & {
   readonly issuer: string
 }
 

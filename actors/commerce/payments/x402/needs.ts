@@ -1,18 +1,13 @@
 /** Dependencies of the x402 actor. */
-import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Compute } from '../../../../runtime/kernel/threads/pool.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { Asset } from '../../../domain/commerce/assets.js'
 import type { Chain } from './chain.js'
 import type { Facilitator } from './facilitator.js'
 import type { X402Metrics } from './metrics.js'
 import type { Timing } from './payments.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
-export type X402Needs = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type X402Needs = WriteNeeds & {
   readonly compute: X402Compute
   /** Null where `commerce.x402_enabled` is false. */
   readonly facilitator: Facilitator | null

@@ -4,10 +4,7 @@
  * get the same outcome. If the holder dies, the reconciliation finishes the payment.
  */
 import { setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import {
   claimX402Payment,
   dropX402Payment,
@@ -37,6 +34,7 @@ import type { X402Metrics } from './metrics.js'
 import { facilitatorRequest, type FacilitatorRequest, type Offer, type Resource } from './offers.js'
 import type { Proof } from './proof.js'
 import type { ErrorReason } from './reasons.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 /** Lease time of a holder beyond the timeouts of its requests. */
 const LEASE_MARGIN_SECS = 5
@@ -52,10 +50,7 @@ export type Timing = {
   readonly confirmMs: number
 }
 
-type PaymentNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type PaymentNeeds = WriteNeeds & {
   readonly facilitator: Facilitator
   /** The watched chains, by network. */
   readonly chains: ReadonlyMap<string, Chain>

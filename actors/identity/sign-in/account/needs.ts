@@ -1,19 +1,14 @@
 /** Dependencies of the account page. */
 import type { ActorRef, Handler } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { AuthorizationProtocol } from '../../../oauth/tokens/authorization/protocol.js'
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { DelegationProtocol } from '../../../agents/delegation/protocol.js'
 import type { FederatedLoginProtocol } from '../ways/federated/protocol.js'
 import type { AccountProtocol } from './protocol.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
-export type AccountNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type AccountNeeds = WriteNeeds & {
   readonly sealer: Sealer
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly authorization: ActorRef<AuthorizationProtocol>

@@ -2,8 +2,6 @@
  * Recovery of an owner who lost the password and the second factors. Only the command line of the deployment issues the
  * link, no HTTP route does. docs/guides/operations/recover-an-owner.md.
  */
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   findRecoverableAccount,
   listFellowOwners,
@@ -12,21 +10,18 @@ import {
 import { withoutCaller } from '../../../domain/audit.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import { insertTicket, voidTickets } from '../../../../storage/identity/ways/mail-tickets.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { soughtEmail } from '../../../domain/email.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import type { MailQueue } from '../../../platform/mail/mail-queue.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { LINK_TOKEN_BYTES } from './needs.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 const LIFETIME_MS = 60 * 60_000
 /** Expiry of the notices in the mail queue. */
 const NOTICE_EXPIRY_MS = 3 * 86_400_000
 
-type RecoveryTools = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type RecoveryTools = WriteNeeds & {
   readonly mail: MailQueue
   /** `oidc.issuer_url`. */
   readonly issuer: string

@@ -5,8 +5,6 @@
 import type { Email } from '../../../domain/email.js'
 import ipaddr from 'ipaddr.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { insertCodeTicket, spendCode } from '../../../../storage/identity/ways/code-tickets.js'
 import {
   findFamiliarity,
@@ -14,7 +12,7 @@ import {
   rememberBrowser,
 } from '../../../../storage/identity/ways/known-browsers.js'
 import { CoordinationUnavailable } from '../../../../storage/platform/coordination/port.js'
-import type { Database, Transaction } from '../../../../storage/platform/sql.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { SignInFlowFound } from '../../../../storage/identity/sign-in-flows.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import { newUserCode, readUserCode, showUserCode } from '../../../domain/user-code.js'
@@ -24,6 +22,7 @@ import type { MailQuota } from '../limits/mail-quota.js'
 import type { Visitor } from '../protocol.js'
 import { type AdaptiveMfaSettings, KNOWN_DAYS } from './settings.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 const PURPOSE = 'risk'
 const CODE = 'svc-risk-code-v1'
@@ -77,10 +76,7 @@ export interface AdaptiveMfa {
 
 const NO_RISK: Risk = { reasons: [], isConfirmable: false }
 
-type AdaptiveMfaNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type AdaptiveMfaNeeds = WriteNeeds & {
   readonly mail: MailQueue
   readonly adaptiveMfa: AdaptiveMfaSettings
 }

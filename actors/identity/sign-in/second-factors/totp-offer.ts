@@ -4,9 +4,7 @@
  * base value, and each session derives its own secret from it.
  */
 import { createHmac } from 'node:crypto'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { SYSTEM_TENANT_ID } from '../../../../storage/platform/sealing/seal.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 import {
@@ -15,9 +13,9 @@ import {
   type TotpFactorRow,
   totpSecretContext,
 } from '../../../../storage/identity/second-factors.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { SecretShown } from '../protocol.js'
 import { base32, otpauthUri, TOTP_SECRET_BYTES } from './totp.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 /** How long the offered secret stays the same when the page is unsealed again. */
 const OFFER_MS = 15 * 60_000
@@ -28,10 +26,7 @@ type OfferedSecret = {
   readonly email: string
 }
 
-type OfferNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type OfferNeeds = WriteNeeds & {
   readonly sealer: Sealer
 }
 type Owner = { readonly id: string; readonly accountId: string; readonly email: string }

@@ -6,8 +6,6 @@ import {
   acrOf,
 } from '../../../domain/assurance.js'
 import { defineActor } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   type BrowserSessionRow,
   endBrowserSession,
@@ -20,7 +18,7 @@ import {
 } from '../../../../storage/identity/browser-sessions.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { accountFactors } from '../../../../storage/identity/passkeys.js'
-import type { Database, Transaction } from '../../../../storage/platform/sql.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
 import { isUuid, type TenantId } from '../../../domain/ids.js'
 import { type PersonEvent, personEvent } from '../../../platform/people/person-events.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
@@ -34,16 +32,14 @@ import {
 } from './protocol.js'
 import { highestRole } from '../../../domain/scopes.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 /** Resolution of `last_seen_at`: a page view causes a write at most this often. */
 const SEEN_EVERY_MS = 60_000
 /** For short idle timeouts: a session may go unrecorded for at most this fraction of its timeout. */
 const UNRECORDED_FRACTION = 1 / 20
 
-type BrowserSessionsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type BrowserSessionsNeeds = WriteNeeds & {
   /** `two_factor.enabled`: sessions below level 2 are not valid. */
   readonly alwaysTwo: boolean
 }

@@ -1,17 +1,12 @@
 /** What the handlers of organizations get. */
 import type { ActorRef, Handler, MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { TokensProtocol } from '../../../oauth/tokens/protocol.js'
 import type { TenantsProtocol } from '../tenants/protocol.js'
 import type { OrganizationsProtocol } from './protocol.js'
 import type { OrganizationsSettings } from './settings.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
-export type OrganizationsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type OrganizationsNeeds = WriteNeeds & {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly limits: OrganizationsSettings

@@ -1,9 +1,6 @@
 /** Settings that administrators of an environment control: read, changed, and announced to every process. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import {
   findTenantWithSettings,
   type TenantWithSettings,
@@ -25,6 +22,7 @@ import type {
   TenantSettingsRecord,
 } from './protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 const CLIENT_ID_METADATA: ClientIdMetadataPolicy = {
   enabled: true,
@@ -35,10 +33,7 @@ const CLIENT_ID_METADATA: ClientIdMetadataPolicy = {
 }
 const NO_ENVIRONMENT = { tag: 'no_environment' } as const
 
-type TenantSettingsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type TenantSettingsNeeds = WriteNeeds & {
   /** Called on a change, so that this process sees it immediately. Other processes are notified by the commit. */
   readonly changed: (tenantId: string) => void
 }

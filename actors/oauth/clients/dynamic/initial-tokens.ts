@@ -1,7 +1,5 @@
 /** Initial access tokens: bearer tokens that permit registration (RFC 7591 section 3). */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import { idempotently } from '../../../../storage/platform/idempotency.js'
 import { insertRegistrationToken } from '../../../../storage/oauth/client-registration.js'
@@ -14,14 +12,11 @@ import { resourceScopesFor } from '../registered/resource-scopes.js'
 import { knownScopesWithin } from '../registered/rules.js'
 import type { CreateToken, ScopesRefused, TokenCreated } from './protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export const TOKEN_BYTES = 32
 
-export type InitialTokenNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-}
+export type InitialTokenNeeds = WriteNeeds
 
 export async function createRegistrationToken(
   { database, clock, random }: InitialTokenNeeds,

@@ -1,22 +1,17 @@
 /** Lists and removes the clients that a tenant knows by their metadata documents. */
 import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   deleteObservedClientRow,
   listObservedClientRows,
 } from '../../../../storage/oauth/observed-clients.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
 import { pageOf } from '../../../platform/paging.js'
 import { recordAudit } from '../../../platform/record-audit.js'
 import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { observedClients, type ObservedClientsProtocol } from './protocol.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
-type ObservedClientsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type ObservedClientsNeeds = WriteNeeds & {
   readonly tokens: ActorRef<TokensProtocol>
 }
 

@@ -1,13 +1,10 @@
 /** Lists and reads the applications of a tenant. */
 import type { ActorRef, Handler } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   type ApplicationRow,
   listApplicationRows,
   findApplication,
 } from '../../../../storage/oauth/applications.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import { pageOf } from '../../../platform/paging.js'
@@ -15,11 +12,9 @@ import type { TokensProtocol } from '../../tokens/protocol.js'
 import type { FaultOf } from '../../../platform/outbound-http/targets.js'
 import type { Application, ApplicationsProtocol } from './protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
-export type ApplicationsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type ApplicationsNeeds = WriteNeeds & {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly isOwnAddress: (uri: string) => boolean

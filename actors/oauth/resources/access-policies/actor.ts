@@ -1,12 +1,9 @@
 /** Manages the access policies of a tenant. `tokens/issue/access-policies.ts` enforces them. */
 import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   accessPoliciesInForce,
   accessPolicyTable,
 } from '../../../../storage/oauth/access-policies.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { Caller } from '../../../domain/audit.js'
 import { isNetwork } from '../../../domain/commerce/networks.js'
 import {
@@ -23,11 +20,9 @@ import { type AccessPoliciesProtocol, accessPolicies, type PolicyRefused } from 
 import { denials } from '../../../domain/oauth/access-policies.js'
 import type { AccessControlSettings } from './settings.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
-type AccessPoliciesActorNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type AccessPoliciesActorNeeds = WriteNeeds & {
   readonly tokens: ActorRef<TokensProtocol>
   readonly settings: AccessControlSettings
   /** The highest assurance level that a sign-in can reach: 3 with passkeys, otherwise 2. */

@@ -1,22 +1,17 @@
 /** Lists and reads the API keys of a tenant. */
 import type { ActorRef, Handler } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { type ApiKeyRow, listApiKeyRows, findApiKey } from '../../../../storage/oauth/api-keys.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { isUuid } from '../../../domain/ids.js'
 import { pageOf } from '../../../platform/paging.js'
 import type { TokensProtocol } from '../../tokens/protocol.js'
 import type { ApiKeyRecord, ApiKeysProtocol } from './protocol.js'
 import type { ApiKeysSettings } from './settings.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export const UNKNOWN = { tag: 'unknown' } as const
 
-export type ApiKeysNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type ApiKeysNeeds = WriteNeeds & {
   readonly tokens: ActorRef<TokensProtocol>
   readonly settings: ApiKeysSettings
 }

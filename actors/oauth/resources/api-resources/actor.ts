@@ -1,10 +1,7 @@
 /** Manages the API resources of a tenant. */
 import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { apiResourceTable, resourceKey } from '../../../../storage/oauth/api-resources.js'
 import { claimAudience, isAudienceTaken } from '../../../../storage/oauth/audiences.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { apiResource, type ApiResourceMembers } from '../../../domain/entities/api-resource.js'
 import { tenants, type TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import { entityHandlers } from '../../../platform/entity-handlers.js'
@@ -12,13 +9,11 @@ import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { apiResources, type ApiResourcesProtocol, type ResourceRefused } from './protocol.js'
 import { ownershipFault } from '../../../platform/oauth/audience-ownership.js'
 import { draftFault } from './rules.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 const RESOURCES_MAX = 500
 
-type ApiResourcesNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type ApiResourcesNeeds = WriteNeeds & {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly tokens: ActorRef<TokensProtocol>
   readonly issuer: string

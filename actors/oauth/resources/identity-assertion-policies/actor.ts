@@ -1,7 +1,5 @@
 /** Manages which applications get identity assertions for which authorization servers. */
 import { defineActor } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import { isAudienceClaimed } from '../../../../storage/oauth/audiences.js'
 import {
@@ -9,7 +7,6 @@ import {
   identityAssertionPolicyTable,
   isPolicyTaken,
 } from '../../../../storage/oauth/identity-assertion-policies.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { httpsUrl } from '../../../domain/entities/https-url.js'
 import {
   identityAssertionPolicy,
@@ -25,15 +22,13 @@ import {
   type IdentityAssertionPoliciesProtocol,
   type PolicyRefused,
 } from './protocol.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 const POLICIES_MAX = 500
 /** scope-token of RFC 6749 section 3.3. */
 const SCOPE = /^[\x21\x23-\x5b\x5d-\x7e]+$/
 
-type PoliciesNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type PoliciesNeeds = WriteNeeds & {
   readonly isOwnAddress: (uri: string) => boolean
 }
 

@@ -1,22 +1,17 @@
 /** An authorization request between its validation and its response. */
 import type { ActorRef } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../../storage/oauth/applications.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../../identity/sign-in/sessions/protocol.js'
 import type { ClientLogos } from '../clients/metadata/client-logos.js'
 import type { AccessPolicies } from '../issue/access-policies.js'
 import type { SigningKeysProtocol } from '../../signing-keys/protocol.js'
 import type { OidcSettings } from '../settings.js'
 import type { AuthorizationRequest } from './parameters.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
-export type InteractionNeeds = {
-  readonly database: Database
+export type InteractionNeeds = WriteNeeds & {
   readonly sessions: ActorRef<BrowserSessionsProtocol>
   readonly keys: ActorRef<SigningKeysProtocol>
-  readonly clock: Clock
-  readonly random: Random
   readonly issuer: string
   readonly oidc: Pick<OidcSettings, 'code_ttl_secs'>
   readonly sessionSecsMax: number

@@ -1,10 +1,7 @@
 /** The PAR endpoint: validates a request before the browser is redirected (RFC 9126 section 2). */
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../../storage/oauth/applications.js'
 import { insertAuthorizationRequest } from '../../../../storage/oauth/authorization-requests.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { AssuranceLevel } from '../../../domain/assurance.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { ANOTHER_TENANT, CONFLICTING_TENANT, namedTenant } from '../clients/named-tenant.js'
@@ -27,17 +24,15 @@ import { targetOf, UNKNOWN_AUDIENCE } from './target.js'
 import { validateRequest } from './validate-request.js'
 import { type Pushed, type PushRefused, REQUEST_URI_PREFIX } from './protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 /** 43 characters in base64url. */
 const HANDLE_BYTES = 32
 
-type PushNeeds = {
-  readonly database: Database
+type PushNeeds = WriteNeeds & {
   readonly tokens: ActorRef<TokensProtocol>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly keys: ActorRef<SigningKeysProtocol>
-  readonly clock: Clock
-  readonly random: Random
   readonly issuer: string
   readonly oidc: Pick<OidcSettings, 'par_ttl_secs'>
   readonly levelMax: AssuranceLevel

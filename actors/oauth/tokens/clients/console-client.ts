@@ -3,8 +3,6 @@
  * client_id, so that it is not listed among the applications of the tenant and no secret or change applies to it.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { findClient, provideBuiltInClient } from '../../../../storage/oauth/applications.js'
 import type { Database } from '../../../../storage/platform/sql.js'
 import {
@@ -17,13 +15,11 @@ import type { Client } from './clients.js'
 import type { OAuthForm } from '../form.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 const NAME = 'Console'
 
-type ConsoleClientNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type ConsoleClientNeeds = WriteNeeds & {
   readonly issuer: string
 }
 

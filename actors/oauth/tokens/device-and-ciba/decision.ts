@@ -1,7 +1,5 @@
 /** Stores the decision of a user once, with the granted scopes and their authentication context. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import type { AuthorizingClientRow } from '../../../../storage/oauth/applications.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import {
@@ -13,20 +11,17 @@ import {
 } from '../../../../storage/oauth/backchannel-requests.js'
 import { rememberConsent, rememberResourceConsent } from '../../../../storage/oauth/consents.js'
 import { holdOpenSession } from '../../../../storage/oauth/token-sessions.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { AuditOnlyType } from '../../../domain/audit.js'
 import { isUuid } from '../../../domain/ids.js'
 import { type OrganizationRole, SCOPES, sessionScopes } from '../../../domain/scopes.js'
 import { activeClient } from '../clients/active-client.js'
 import { tokenAudience } from '../issue/audience.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 const OURS = new Set<string>(SCOPES)
 
-export type DecisionNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+export type DecisionNeeds = WriteNeeds & {
   readonly issuer: string
 }
 

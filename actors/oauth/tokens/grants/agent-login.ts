@@ -1,33 +1,18 @@
 /** Issues the first access token and refresh token of an agent session. */
+import type { GrantNeeds } from '../issue/user-tokens.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { openingAgentSessions } from '../../../../storage/oauth/token-sessions.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { issuedEvent } from '../issue/issued-event.js'
-import type { TokenMetrics } from '../metrics.js'
 import type { ChallengeSpent, GrantAgent, Granted } from '../protocol.js'
 import { REFRESH_TOKEN_BYTES } from './refresh-token.js'
-import type { JwtSettings } from '../settings.js'
-import type { GroupCommit } from '../../../platform/batching/group-commit.js'
-import type { TokenSigner } from '../issue/token-signer.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 
 /** RFC 8176: proof of possession of a key. */
 const AGENT_AMR = ['pop']
 
-export type AgentLoginNeeds = {
-  readonly commits: GroupCommit
-  readonly signer: TokenSigner
-  readonly metrics: TokenMetrics
-  readonly clock: Clock
-  readonly random: Random
-  readonly issuer: string
-  readonly jwt: JwtSettings
-}
-
 export async function grantAgent(
-  { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
+  { commits, signer, metrics, clock, random, issuer, jwt }: GrantNeeds,
   message: GrantAgent,
   context: MessageContext,
 ): Promise<Granted | ChallengeSpent> {

@@ -9,8 +9,6 @@
  */
 import { hash, timingSafeEqual } from 'node:crypto'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { type CodeRow, redeemingCodes } from '../../../../storage/oauth/authorization-codes.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
@@ -18,28 +16,22 @@ import { type Client, publicClientId } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, revokedEvent } from '../issue/issued-event.js'
-import type { TokenMetrics } from '../metrics.js'
 import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
 import { type TokenScope, downscope, resourcesOfGrant } from '../issue/downscoping.js'
-import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
+import { personGrant, type GrantNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
 import type { OAuthReason } from '../../../domain/oauth-reasons.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { refuse } from '../refusals.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
-import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
 /** RFC 7636 section 4.1. */
 const VERIFIER = /^[A-Za-z0-9._~-]{43,128}$/
 
-type CodeNeeds = PersonTokensNeeds & {
-  readonly commits: GroupCommit
+type CodeNeeds = GrantNeeds & {
   readonly lookups: BatchedLookups
   readonly resources: ResourceLookup
-  readonly metrics: TokenMetrics
-  readonly clock: Clock
-  readonly random: Random
   /** Drops cached status of these ids, so that this process refuses their tokens immediately. */
   readonly invalidate: (ids: readonly string[]) => void
 }

@@ -1,9 +1,8 @@
 /** grant_type=client_credentials: an application gets a token for itself (RFC 6749 section 4.4). */
+import type { GrantNeeds } from '../issue/user-tokens.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import type { ClientRow } from '../../../../storage/oauth/applications.js'
 import type { OutboxEvent } from '../../../../storage/platform/outbox.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { PERSON_SCOPES } from '../../../domain/scopes.js'
 import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import type { AccessGrant } from '../issue/access-token.js'
@@ -22,34 +21,21 @@ import { knownAudience, readRequestedAudience, tokenAudience } from '../issue/au
 import type { Client } from '../clients/clients.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
-import type { TokenMetrics } from '../metrics.js'
 import type { GrantType } from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import type { RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
-import type { JwtSettings } from '../settings.js'
 import type { PreparedGrantsCache } from '../issue/prepared-grants-cache.js'
-import type { GroupCommit } from '../../../platform/batching/group-commit.js'
-import type { SignedAccess, TokenSigner } from '../issue/token-signer.js'
+import type { SignedAccess } from '../issue/token-signer.js'
 
-type ClientCredentialsNeeds = {
-  readonly database: Database
-  readonly commits: GroupCommit
-  readonly resources: ResourceLookup
-  readonly preparedGrants: PreparedGrantsCache
-  readonly signer: TokenSigner
-  readonly metrics: TokenMetrics
-  readonly random: Random
-  readonly issuer: string
-  readonly jwt: JwtSettings
-}
+type ServiceNeeds = GrantNeeds & { readonly resources: ResourceLookup }
 
 /**
  * Returns the token only after its `auth.token.issued` event is committed. Issues no refresh token,
  * since the client can authenticate again (RFC 6749 section 4.4.3).
  */
 export async function grantClientCredentials(
-  needs: ClientCredentialsNeeds,
+  needs: ServiceNeeds & { readonly preparedGrants: PreparedGrantsCache },
   client: Client,
   form: OAuthForm,
   proof: RefreshProof,
@@ -96,7 +82,7 @@ type ServiceKind = {
 
 /** A token without a user. */
 export async function grantService(
-  needs: Omit<ClientCredentialsNeeds, 'preparedGrants'>,
+  needs: ServiceNeeds,
   row: ServiceParty,
   form: OAuthForm,
   proof: RefreshProof,
@@ -164,7 +150,7 @@ function serviceGrant(row: ServiceParty, own: ServiceGrant): AccessGrant {
 
 /** A token for API resources: with their scopes, as far as the application may have them without a user. */
 async function grantForResources(
-  needs: Omit<ClientCredentialsNeeds, 'preparedGrants'>,
+  needs: ServiceNeeds,
   row: ServiceParty,
   scope: string | null,
   resources: readonly ApiResource[],
@@ -206,11 +192,11 @@ function serviceDefault(
   return allowed.filter((scope) => !scope.endsWith(':manage'))
 }
 
-const lifetimeSecs = ({ jwt }: Pick<ClientCredentialsNeeds, 'jwt'>) =>
+const lifetimeSecs = ({ jwt }: Pick<GrantNeeds, 'jwt'>) =>
   jwt.access_token_lifetime_agent_secs
 
 async function signAndWrite(
-  needs: Omit<ClientCredentialsNeeds, 'preparedGrants'>,
+  needs: ServiceNeeds,
   grant: AccessGrant,
   secs: number,
   { issuedFor }: ServiceKind,
@@ -222,7 +208,7 @@ async function signAndWrite(
 }
 
 async function write(
-  { commits, metrics }: Pick<ClientCredentialsNeeds, 'commits' | 'metrics'>,
+  { commits, metrics }: GrantNeeds,
   { tenantId, scopes, subjectType }: AccessGrant,
   { accessToken, tokenType, expiresInSecs }: SignedAccess,
   event: OutboxEvent,

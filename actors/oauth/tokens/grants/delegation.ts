@@ -3,37 +3,20 @@
  * refresh family. It signs first and redeems second. A failure in between then loses a token that was
  * never sent, where the other order would lose the user's approval.
  */
+import type { GrantNeeds } from '../issue/user-tokens.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { findSessionKey } from '../../../../storage/agents/agent-status.js'
 import {
   type DelegationRow,
   findDelegation,
   redeemDelegation,
 } from '../../../../storage/agents/delegations.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { tokenAudience } from '../issue/audience.js'
 import { issuedEvent } from '../issue/issued-event.js'
-import type { TokenMetrics } from '../metrics.js'
 import type { DelegatedGranted, GrantDelegated } from '../protocol.js'
 import { REFRESH_TOKEN_BYTES } from './refresh-token.js'
-import type { JwtSettings } from '../settings.js'
-import type { GroupCommit } from '../../../platform/batching/group-commit.js'
-import type { TokenSigner } from '../issue/token-signer.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
-
-type DelegatedNeeds = {
-  readonly database: Database
-  readonly commits: GroupCommit
-  readonly signer: TokenSigner
-  readonly metrics: TokenMetrics
-  readonly clock: Clock
-  readonly random: Random
-  readonly issuer: string
-  readonly jwt: JwtSettings
-}
 
 /** The claims of a delegated token: the user, how they authenticated, and the agent that acts. */
 function delegatedGrant(
@@ -62,7 +45,7 @@ function delegatedGrant(
 }
 
 export async function grantDelegated(
-  { database, commits, signer, metrics, clock, random, issuer, jwt }: DelegatedNeeds,
+  { database, commits, signer, metrics, clock, random, issuer, jwt }: GrantNeeds,
   { tenantId, delegationId, agentSessionId, jkt, lifetimeSecs }: GrantDelegated,
   context: MessageContext,
 ): Promise<DelegatedGranted | { readonly tag: 'gone' }> {

@@ -6,8 +6,6 @@
  * and creates its refresh family. Later polls get the error of an unknown code.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   type BackchannelKind,
   type PolledRequest,
@@ -18,15 +16,13 @@ import { type Client, publicClientId } from '../clients/clients.js'
 import type { OAuthForm } from '../form.js'
 import { effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent } from '../issue/issued-event.js'
-import type { TokenMetrics } from '../metrics.js'
 import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
 import { downscope, resourcesOfGrant } from '../issue/downscoping.js'
-import { personGrant, type PersonTokensNeeds, signPersonTokens } from '../issue/user-tokens.js'
+import { personGrant, type GrantNeeds, signPersonTokens } from '../issue/user-tokens.js'
 import { CIBA, DEVICE_CODE } from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { REFRESH_TOKEN_BYTES, type RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
-import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 
 /** What a client waits longer after a poll that is too early (RFC 8628 section 3.5). A poll after the interval is answered. */
@@ -40,13 +36,7 @@ const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: strin
   [CIBA]: { kind: 'ciba', parameter: 'auth_req_id' },
 }
 
-type BackchannelNeeds = PersonTokensNeeds & {
-  readonly commits: GroupCommit
-  readonly resources: ResourceLookup
-  readonly metrics: TokenMetrics
-  readonly clock: Clock
-  readonly random: Random
-}
+type BackchannelNeeds = GrantNeeds & { readonly resources: ResourceLookup }
 
 export async function grantBackchannel(
   needs: BackchannelNeeds,

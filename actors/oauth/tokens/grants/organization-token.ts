@@ -1,7 +1,7 @@
 /** Downscopes a user's token to one organization. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import type { AccessGrant } from '../issue/access-token.js'
-import type { AgentLoginNeeds } from './agent-login.js'
+import type { GrantNeeds } from '../issue/user-tokens.js'
 import { issuedEvent } from '../issue/issued-event.js'
 import type { GrantOrganization, OrganizationGranted } from '../protocol.js'
 
@@ -11,7 +11,7 @@ import type { GrantOrganization, OrganizationGranted } from '../protocol.js'
  * grant, so it is revoked with it.
  */
 export async function grantOrganization(
-  { commits, signer, metrics, clock, random, issuer, jwt }: AgentLoginNeeds,
+  { commits, signer, metrics, clock, random, issuer, jwt }: GrantNeeds,
   { principal, organizationId, scopes }: GrantOrganization,
   context: MessageContext,
 ): Promise<OrganizationGranted> {

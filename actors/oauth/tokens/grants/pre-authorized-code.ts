@@ -2,16 +2,14 @@
  * The pre-authorized code grant (OpenID4VCI section 6): a wallet, known or not, redeems the code of a credential
  * offer once. The token only requests the credential of the offer.
  */
+import type { GrantNeeds } from '../issue/user-tokens.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
 import {
   findOfferByCode,
   type PresentedOffer,
   redeemPreAuthorizedCode,
 } from '../../../../storage/oauth/credential-offers.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { isTxCode } from '../../../domain/credentials/offer-secrets.js'
 import { ANONYMOUS_CLIENT, CREDENTIAL_DETAILS_TYPE } from '../../../domain/credentials/catalogue.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
@@ -20,13 +18,10 @@ import { type OAuthForm, readScope } from '../form.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { readRequestedAudience, spelledAs } from '../issue/audience.js'
 import { issuedEvent } from '../issue/issued-event.js'
-import type { TokenSigner } from '../issue/token-signer.js'
-import type { TokenMetrics } from '../metrics.js'
 import { PRE_AUTHORIZED_CODE } from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused } from '../protocol.js'
 import type { RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
-import type { JwtSettings } from '../settings.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 
 /** Upper limit of the lifetime: a wallet requests its credential immediately. */
@@ -35,21 +30,11 @@ const CODE_CHARACTERS_MAX = 128
 const TX_CODE_CHARACTERS_MAX = 64
 const DETAILS_CHARACTERS_MAX = 8192
 
-type PreAuthorizedNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-  readonly signer: TokenSigner
-  readonly metrics: TokenMetrics
-  readonly issuer: string
-  readonly jwt: JwtSettings
-}
-
 type Details = readonly Readonly<Record<string, unknown>>[]
 
 /** @param client null for a wallet that the service does not know. */
 export async function grantPreAuthorized(
-  needs: PreAuthorizedNeeds,
+  needs: GrantNeeds,
   client: Client | null,
   form: OAuthForm,
   { jkt }: Pick<RefreshProof, 'jkt'>,
@@ -100,7 +85,7 @@ export async function grantPreAuthorized(
 }
 
 async function redeem(
-  { database, random, signer, metrics, jwt }: PreAuthorizedNeeds,
+  { database, random, signer, metrics, jwt }: GrantNeeds,
   offer: PresentedOffer,
   {
     clientId,
@@ -159,7 +144,7 @@ function hasRightTxCode({ id, txCodeSha256 }: PresentedOffer, txCode: string | n
 
 /** The details of the token if the request has authorization_details (OpenID4VCI section 6.1.1), else null. */
 function readAsked(
-  { issuer: service }: PreAuthorizedNeeds,
+  { issuer: service }: GrantNeeds,
   { id, configurationId, issuer }: PresentedOffer,
   form: OAuthForm,
 ): Details | OAuthRefused | null {

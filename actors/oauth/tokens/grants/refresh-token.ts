@@ -9,8 +9,6 @@
  * end a user's session, which other applications share.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { revokeDelegationRow } from '../../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import {
@@ -27,13 +25,12 @@ import { type OAuthForm, readScope } from '../form.js'
 import type { DeadFamilies, DeadFamily } from './dead-families.js'
 import { effectiveClaims, effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent, reuseEvent } from '../issue/issued-event.js'
-import type { TokenMetrics } from '../metrics.js'
 import { demandsDpop, RESOURCE_NEEDS_PROOF, type ResourceLookup } from '../issue/api-resource.js'
 import { type TokenScope, downscope, resourcesOfGrant } from '../issue/downscoping.js'
 import {
   personGrant,
   type PersonTokens,
-  type PersonTokensNeeds,
+  type GrantNeeds,
   signPersonTokens,
 } from '../issue/user-tokens.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
@@ -41,7 +38,6 @@ import type { OAuthReason } from '../../../domain/oauth-reasons.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { refuse } from '../refusals.js'
 import type { BatchedLookups } from '../issue/batched-lookups.js'
-import type { GroupCommit } from '../../../platform/batching/group-commit.js'
 
 export const REFRESH_TOKEN_BYTES = 32
 const GRACE_MS = 10_000
@@ -49,15 +45,11 @@ const REUSED = 'the refresh token was used before: its family is revoked'
 const REPEATED = 'the refresh token was used just now, and not by this workload'
 const NOT_THEIRS = 'the refresh token is unknown or belongs to another client'
 
-type RefreshNeeds = PersonTokensNeeds & {
-  readonly commits: GroupCommit
+type RefreshNeeds = GrantNeeds & {
   readonly lookups: BatchedLookups
   readonly resources: ResourceLookup
   readonly sealer: Sealer
   readonly deadFamilies: DeadFamilies
-  readonly metrics: TokenMetrics
-  readonly clock: Clock
-  readonly random: Random
   /** Drops cached status of these ids, so that this process refuses their tokens immediately. */
   readonly invalidate: (ids: readonly string[]) => void
 }

@@ -4,14 +4,12 @@
  * The new token never has more than the subject token: scopes and lifetime are bounded by it. Session,
  * refresh family and delegation stay the same, so revoking them revokes the new token too.
  */
+import type { GrantNeeds } from '../issue/user-tokens.js'
 import type { VaultExports } from '../../../vault/vault/protocol.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { activeDelegations, type DelegationRow } from '../../../../storage/agents/delegations.js'
 import type { ApiResource } from '../../../domain/entities/api-resource.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { agentBelongs } from '../../../../storage/vault/vault-grants.js'
 import { isUuid } from '../../../domain/ids.js'
 import type { AccessGrant, ReadToken } from '../issue/access-token.js'
@@ -39,27 +37,15 @@ import {
 } from './token-exchange-rules.js'
 import { type OAuthForm, readScope } from '../form.js'
 import { issuedEvent } from '../issue/issued-event.js'
-import type { TokenMetrics } from '../metrics.js'
 import { TOKEN_EXCHANGE } from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused, ProofRefused, SecretIssued } from '../protocol.js'
 import { refuse } from '../refusals.js'
-import type { JwtSettings } from '../settings.js'
-import type { GroupCommit } from '../../../platform/batching/group-commit.js'
-import type { TokenSigner } from '../issue/token-signer.js'
 import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 
-type ExchangeNeeds = {
-  readonly database: Database
+type ExchangeNeeds = GrantNeeds & {
   readonly verifier: AccessTokenVerifier
-  readonly commits: GroupCommit
   readonly resources: ResourceLookup
-  readonly signer: TokenSigner
-  readonly metrics: TokenMetrics
-  readonly clock: Clock
-  readonly random: Random
-  readonly issuer: string
-  readonly jwt: JwtSettings
   readonly vault: Pick<VaultExports, 'export'>
 }
 

@@ -2,11 +2,8 @@
  * Enforces access policies where tokens are signed: every access token of a request passes the guarded signer. The
  * authorization endpoint evaluates the same policies before the sign-in (authorization/access.ts).
  */
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { accessPoliciesInForce } from '../../../../storage/oauth/access-policies.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import type { AccessPolicy } from '../../../domain/entities/access-policy.js'
 import { ttlCache } from '../../../platform/batching/ttl-cache.js'
 import type { AccessGrant } from './access-token.js'
@@ -16,6 +13,7 @@ import {
   denials,
   type PolicyVerdict,
 } from '../../../domain/oauth/access-policies.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 /** Thrown by a guarded signer. The grant of the request has had no effect yet. */
 export class PolicyDenied extends Error {
@@ -50,11 +48,7 @@ type RecordedDenial = {
   readonly requestId: string | undefined
 }
 
-type AccessPoliciesNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
-}
+type AccessPoliciesNeeds = WriteNeeds
 
 export function createAccessPolicies({
   database,

@@ -1,5 +1,7 @@
 /** The tokens of a user, access token and ID token, for a first grant and for a refresh. */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
 import type {
   RequestedClaims,
   AuthorizationDetails,
@@ -13,6 +15,8 @@ import type { AccessGrant } from './access-token.js'
 import { claimsOfResources, resourceLifetimeSecs } from './api-resource.js'
 import { idTokenClaims } from './id-token.js'
 import type { TokenScope } from './downscoping.js'
+import type { GroupCommit } from '../../../platform/batching/group-commit.js'
+import type { TokenMetrics } from '../metrics.js'
 import type { JwtSettings } from '../settings.js'
 import type { SignedAccess, TokenSigner } from './token-signer.js'
 
@@ -83,6 +87,14 @@ export type PersonTokensNeeds = {
   readonly signer: TokenSigner
   readonly issuer: string
   readonly jwt: JwtSettings
+}
+
+/** What every grant needs. */
+export type GrantNeeds = PersonTokensNeeds & {
+  readonly commits: GroupCommit
+  readonly metrics: TokenMetrics
+  readonly clock: Clock
+  readonly random: Random
 }
 
 export async function signPersonTokens(

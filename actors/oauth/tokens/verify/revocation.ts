@@ -3,14 +3,11 @@
  * tokens. Revoking an access token affects that token only.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import { revokeDelegationRow } from '../../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import { findRefreshToken, revokeRefreshFamily } from '../../../../storage/oauth/refresh-tokens.js'
 import { insertRevokedToken } from '../../../../storage/oauth/revoked-tokens.js'
 import { endSessionRow } from '../../../../storage/oauth/token-sessions.js'
-import type { Database } from '../../../../storage/platform/sql.js'
 import { byClient, delegationsRevoked } from '../../../domain/revocation.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import type { AccessTokenVerifier } from './access-token-verifier.js'
@@ -19,16 +16,14 @@ import type { OAuthForm } from '../form.js'
 import { revokedEvent } from '../issue/issued-event.js'
 import type { OAuthRefused, Revoked } from '../protocol.js'
 import { refuse } from '../refusals.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 /** Access tokens are JWTs with dots, refresh tokens have none: token_type_hint is not needed. */
 const ACCESS_TOKEN_FORM = /\./
 const DONE: Revoked = { tag: 'revoked' }
 
-type RevocationNeeds = {
-  readonly database: Database
+type RevocationNeeds = WriteNeeds & {
   readonly verifier: AccessTokenVerifier
-  readonly clock: Clock
-  readonly random: Random
   /** Drops cached status of these ids, so that this process refuses their tokens immediately. */
   readonly invalidate: (ids: readonly string[]) => void
 }

@@ -10,9 +10,7 @@
  * Group commit per tenant: calls, and beginnings and ends to record, that arrive during a transaction share the next one.
  */
 import { setImmediate as turnEnds, setTimeout as sleep } from 'node:timers/promises'
-import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Logger } from '../../../../runtime/kernel/log.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   closingEgressBlocks,
   type Holding,
@@ -27,7 +25,7 @@ import {
   takeFromAuthority,
 } from '../../../../storage/vault/egress-authorities.js'
 import { appendStatement, sequencerChannels } from '../../../../storage/platform/outbox.js'
-import type { Database, Statement } from '../../../../storage/platform/sql.js'
+import type { Statement } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
 import type { RelayReport } from '../protocol.js'
 import { type AdmissionRequest, type Admitted, admitted, keyOf, queryOf } from './decision.js'
@@ -47,6 +45,7 @@ import {
   settlementsOf,
   writeBatch,
 } from './batch.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export type { AdmissionRequest, Admitted } from './decision.js'
 
@@ -89,10 +88,7 @@ export interface Admission {
   flushed(): Promise<void>
 }
 
-type AdmissionNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type AdmissionNeeds = WriteNeeds & {
   readonly log: Logger
   /** Calls of one block: those that may be sent before they are recorded. 0 records every call before it is sent. */
   readonly unrecordedMax: number

@@ -1,12 +1,10 @@
 /** One transaction of a tenant: decides new calls, and records beginnings and ends. */
-import type { Clock } from '../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   appendEvents,
   type OutboxEvent,
   recordedCallEvents,
 } from '../../../../storage/platform/outbox.js'
-import type { Database, Transaction } from '../../../../storage/platform/sql.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
 import {
   type AuthorityQuery,
   type AuthorityRef,
@@ -44,6 +42,7 @@ import { beginEvent, type CallFacts } from './events.js'
 import { Block, HELD_MAX } from './block.js'
 import type { KnownCaller, KnownCallers } from './known-callers.js'
 import type { Refusal } from './rules.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export type PendingRequest = {
   readonly request: AdmissionRequest
@@ -97,10 +96,7 @@ export type Decided = {
   readonly retired: readonly Block[]
 }
 
-type BatchNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type BatchNeeds = WriteNeeds & {
   readonly unrecordedMax: number
 }
 

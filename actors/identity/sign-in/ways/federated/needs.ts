@@ -1,10 +1,7 @@
 /** Dependencies of federated sign-in. */
 import type { ActorRef, Handler } from '../../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../../runtime/kernel/clock.js'
-import type { Random } from '../../../../../runtime/kernel/random.js'
 import type { Coordination } from '../../../../../storage/platform/coordination/port.js'
 import type { Sealer } from '../../../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../../../storage/platform/sql.js'
 import type { BrowserSessionsProtocol } from '../../sessions/protocol.js'
 import type { TenantsProtocol } from '../../../users/tenants/protocol.js'
 import type { CallbackRelay } from './callback-relay.js'
@@ -12,14 +9,12 @@ import type { UpstreamClient } from './client.js'
 import type { FederatedLoginMetrics } from './metrics.js'
 import type { FederatedLoginProtocol } from './protocol.js'
 import type { ProviderSettings, Providers } from './providers.js'
+import type { WriteNeeds } from '../../../../platform/write-needs.js'
 
-export type FederatedLoginNeeds = {
-  readonly database: Database
+export type FederatedLoginNeeds = WriteNeeds & {
   readonly sealer: Sealer
   /** Remembers logout tokens. */
   readonly coordination: Pick<Coordination, 'lock'>
-  readonly clock: Clock
-  readonly random: Random
   readonly tenants: ActorRef<TenantsProtocol>
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly client: UpstreamClient

@@ -4,7 +4,6 @@
  * is a client like any other. See docs/reference/oauth.md.
  */
 import type { ActorRef, MessageContext } from '../../../../../runtime/kernel/actor.js'
-import type { Clock } from '../../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../../runtime/kernel/random.js'
 import { findAgentProfile } from '../../../../../storage/agents/agent-profiles.js'
 import {
@@ -18,7 +17,7 @@ import {
   updateObservedClient,
 } from '../../../../../storage/oauth/observed-clients.js'
 import { appendEvents } from '../../../../../storage/platform/outbox.js'
-import type { Database, Transaction } from '../../../../../storage/platform/sql.js'
+import type { Transaction } from '../../../../../storage/platform/sql.js'
 import {
   agentClientDocument,
   agentKeySet,
@@ -33,6 +32,7 @@ import { type ClientDocument, type ReadDocument, readClientDocument } from './do
 import { admitsHost } from './policy.js'
 import type { RemoteDocuments } from '../../../../platform/outbound-http/remote-documents.js'
 import { inTenant } from '../../../../platform/in-tenant.js'
+import type { WriteNeeds } from '../../../../platform/write-needs.js'
 
 const HOUR_MS = 3_600_000
 /** How precise `last_seen_at` is. */
@@ -81,10 +81,7 @@ export interface MetadataClients {
   keysAt(jwksUri: string, refresh: boolean): Promise<readonly unknown[] | null>
 }
 
-type MetadataClientsNeeds = {
-  readonly database: Database
-  readonly clock: Clock
-  readonly random: Random
+type MetadataClientsNeeds = WriteNeeds & {
   readonly tenants: ActorRef<TenantsProtocol>
   readonly remote: RemoteDocuments
   /** Judges URLs inside of documents. */
