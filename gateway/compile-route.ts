@@ -39,7 +39,7 @@ export type CompiledRoute = {
   readonly throttling: Throttling
   readonly meter: RouteMeter
   /** The route has no input and no credentials, so the pipeline skips those steps. */
-  readonly light: boolean
+  readonly isLight: boolean
   /** The bytes for which an exchange keeps room (`HttpExchange.turn`): the length of its longest answer, or a guess. */
   readonly expected: { bytes: number }
   /** Media types of success, for Accept. */
@@ -69,7 +69,7 @@ export function compileRoute(
     target.via === 'gateway'
       ? target.responses
       : Object.values(target.replies).flatMap((rule) => rule.docs)
-  const light =
+  const isLight =
     target.via === 'actor' &&
     security.scheme === 'anonymous' &&
     method === 'GET' &&
@@ -82,11 +82,11 @@ export function compileRoute(
     rules: target.via === 'actor' ? target.replies : {},
     throttling,
     meter: metrics.meter({ method, route: path }),
-    light,
+    isLight,
     // One object has a short answer, a list may have a long one.
     expected: {
       bytes:
-        light || method !== 'GET' || path.endsWith('}') ? SHORT_ANSWER_BYTES : LONG_ANSWER_BYTES,
+        isLight || method !== 'GET' || path.endsWith('}') ? SHORT_ANSWER_BYTES : LONG_ANSWER_BYTES,
     },
     offers: offersOf(responses),
     isHealth: path.startsWith('/health/'),

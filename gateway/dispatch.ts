@@ -157,7 +157,7 @@ export class Pipeline {
         return
       }
       if (exchange.path === '*') {
-        respond.send(context, 204, null, 'no-store', [ALLOW_ALL], null)
+        respond.send(context, { status: 204, pairs: [ALLOW_ALL] })
         return
       }
       const match = router.match(exchange.path)
@@ -186,13 +186,13 @@ export class Pipeline {
 
   private enter(context: RequestContext, route: CompiledRoute): void {
     const { bytes } = route.expected
-    const turn = route.light && bytes <= SHORT_ANSWER_BYTES ? true : context.exchange.turn(bytes)
+    const turn = route.isLight && bytes <= SHORT_ANSWER_BYTES ? true : context.exchange.turn(bytes)
     if (turn === true) this.begin(context, route)
     else void this.enterInTurn(context, route, turn)
   }
 
   private begin(context: RequestContext, route: CompiledRoute): void {
-    if (route.light) this.answerLight(context, route)
+    if (route.isLight) this.answerLight(context, route)
     else void this.answer(context, route)
   }
 
@@ -282,8 +282,8 @@ export class Pipeline {
       if (!this.admit(context, quotas.takeDefault(key))) return null
     }
 
-    const refusal = route.route.refuse?.(exchange) ?? null
-    if (refusal !== null) {
+    const refusal = route.route.refuse?.(exchange)
+    if (refusal !== undefined) {
       respond.problem(context, refusal)
       return null
     }
@@ -341,7 +341,7 @@ export class Pipeline {
         respond.problem(context, noSession(location))
         return false
       }
-      respond.send(context, 303, null, 'no-store', [['location', location]], null)
+      respond.send(context, { status: 303, pairs: [['location', location]] })
       return false
     }
     const authorization = context.exchange.headers.get('authorization')
@@ -418,7 +418,7 @@ export class Pipeline {
     const judge = (judged: Judged): Judged => {
       if ('refused' in judged) return judged
       const refused = refuseAuthority(security, judged.principal, baseUrl)
-      return refused === null ? judged : { refused }
+      return refused === undefined ? judged : { refused }
     }
     if (controlPlane === null) return judge({ principal: presented })
     const judged = controlPlane(security, presented, context)
@@ -505,7 +505,7 @@ export class Pipeline {
           if (allowed) pairs.push(...preflightHeaders(resource.allow))
         }
       }
-      respond.send(context, 204, null, 'no-store', pairs, null)
+      respond.send(context, { status: 204, pairs })
     } catch (error) {
       this.fail(context, error)
     }
@@ -569,8 +569,8 @@ export class Pipeline {
       log.error({ err: second, request_id: context.requestId }, 'cannot render the error')
       // Only pages are rendered. The client must not wait for an answer that never comes.
       if (!context.exchange.done) {
-        const html = '<!doctype html><title>Internal error</title><p>Internal error</p>'
-        respond.send(context, 500, 'text/html; charset=utf-8', 'no-store', [], html)
+        const body = '<!doctype html><title>Internal error</title><p>Internal error</p>'
+        respond.send(context, { status: 500, contentType: 'text/html; charset=utf-8', body })
       }
     }
   }

@@ -1,7 +1,12 @@
 /** The operations of an entity: list, create, read, update and delete. */
 import { z } from 'zod'
 import { answerOf, draftOf, type Entity, type Members } from '../actors/domain/entities/entity.js'
-import type { EntityProtocol, RowsFull } from '../actors/domain/entities/messages.js'
+import type {
+  EntityProtocol,
+  MemberInvalid,
+  RowsFull,
+  WriteRefused,
+} from '../actors/domain/entities/messages.js'
 import type { Address } from '../runtime/kernel/protocol.js'
 import { callerOf } from './request/caller.js'
 import { PageQuery, pageReply, readPage } from './request/paging.js'
@@ -28,11 +33,17 @@ type EntityOperations<M extends Members, Refused extends { readonly tag: string 
     readonly remove: Pick<Text, 'description'>
     /** Default: a tenant can have at most so many. */
     readonly full?: (most: number) => string
+    /** When another object has what is unique. */
+    readonly conflict?: string
   }
   readonly capabilities: readonly string[]
   readonly readers: Bearer
   readonly managers: Bearer
-  readonly refusals: { readonly [T in Refused['tag']]: ReplyRule<Extract<Refused, { tag: T }>> }
+  readonly refusals: {
+    readonly [T in Exclude<Refused['tag'], WriteRefused['tag']>]: ReplyRule<
+      Extract<Refused, { tag: T }>
+    >
+  }
 }
 
 export const MemberPath = z.object({ id: z.string().max(64) })
@@ -40,6 +51,11 @@ export const MemberPath = z.object({ id: z.string().max(64) })
 /** The reply to an unknown id, and to one of another tenant. */
 export const unknownRow = (one: string) =>
   problem(404, 'not-found', { detail: `The ${one} does not exist.` })
+
+export const invalidMember = problem(400, 'bad-request', ({ pointer, detail }: MemberInvalid) => ({
+  detail,
+  errors: [{ pointer: `#${pointer}`, detail }],
+}))
 
 /** Declares the five operations. */
 export function entityRoutes<M extends Members, Refused extends { readonly tag: string }>(
@@ -49,7 +65,11 @@ export function entityRoutes<M extends Members, Refused extends { readonly tag: 
   const { entity, path, noun, operationIds, texts, readers, managers } = operations
   // Its own refusals have replies, which the type of `operations` demands. The compiler cannot see it for a type parameter.
   const address = handled as unknown as Address<EntityProtocol<M, never>>
-  const refusals = operations.refusals as Record<never, never>
+  const refusals = {
+    ...(operations.refusals as Record<never, never>),
+    invalid: invalidMember,
+    conflict: problem(409, 'conflict', { detail: texts.conflict ?? 'Another object has this.' }),
+  }
   const found = reply(200, entity.answer, ({ row }: { row: Parameters<typeof answerOf<M>>[1] }) =>
     answerOf(entity, row),
   )

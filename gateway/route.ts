@@ -372,7 +372,7 @@ interface RouteSpec<
     | ((params: Readonly<Record<string, string>>, headers?: RequestHead['headers']) => boolean)
     | undefined
   /** Refuses a request by its head, after the rate limits and before its input is read. */
-  readonly refuse?: ((head: RequestHead) => Problem | null) | undefined
+  readonly refuse?: ((head: RequestHead) => Problem | undefined) | undefined
   /**
    * The route of an intermediary (RFC 9110 section 3.7): the actor has its own time limits in place of
    * request_timeout_secs, and Proxy-Status names the source of each error (RFC 9209).

@@ -1,5 +1,6 @@
 /** The types of events, what each deployment offers of them, and how an event is made. */
 import type { z } from 'zod'
+import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { actorOf, type AuditParty, type Caller, doneBy } from './audit.js'
 import { EVENT_CATALOGUE } from './event-catalogue.js'
@@ -111,6 +112,13 @@ export type EventContext = {
   readonly now: Date
   readonly requestId: string | undefined
 }
+
+/** What the caller of a message does now. */
+export const eventContext = (
+  { clock, random }: { readonly clock: Clock; readonly random: Random },
+  caller: Caller,
+  { requestId }: { readonly requestId: string | undefined },
+): EventContext => ({ caller, random, now: clock.now(), requestId })
 
 /** An event about what a caller did. @param tenantId default: the tenant of the caller. */
 export function eventBy<T extends EventType>(

@@ -31,18 +31,18 @@ export function redirectHostsIn(settings: Readonly<Record<string, unknown>>): re
 
 type RedirectFault = { readonly allowed: boolean; readonly detail: string }
 
-/** The fault of a return URL, or null. `allowed` is false if only the host is not allowed. */
-export function redirectFault(url: string, rules: RedirectRules): RedirectFault | null {
+/** The fault of a return URL, or undefined. `allowed` is false if only the host is not allowed. */
+export function redirectFault(url: string, rules: RedirectRules): RedirectFault | undefined {
   const isSandbox = rules.environment === 'sandbox'
   const target = httpsUrl(url, { ...PAGE, http: isSandbox ? 'of loopback hosts' : undefined })
   if (target === null)
     return { allowed: true, detail: 'Must be an absolute https URL without credentials.' }
   const { hostname, host, port } = target
-  if (isSandbox && LOOPBACK_HOSTS.has(hostname)) return null
+  if (isSandbox && LOOPBACK_HOSTS.has(hostname)) return undefined
   const named = port === '' ? `${hostname}:443` : host
   const known = rules.hosts.has(hostname) || rules.hosts.has(named)
   return known
-    ? null
+    ? undefined
     : { allowed: false, detail: 'The host is not an allowed redirect host of checkouts.' }
 }
 

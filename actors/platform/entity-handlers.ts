@@ -14,7 +14,7 @@ import {
   type Members,
   type Row,
 } from '../domain/entities/entity.js'
-import type { EntityProtocol, RowCreated } from '../domain/entities/messages.js'
+import type { EntityProtocol, RowCreated, WriteRefused } from '../domain/entities/messages.js'
 import { ChosenName } from '../domain/entities/names.js'
 import { isUuid } from '../domain/ids.js'
 import { changedName, refusedName } from '../domain/shown-names.js'
@@ -25,7 +25,6 @@ import { inTenant } from './in-tenant.js'
 import type { WriteNeeds } from './write-needs.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
-type Conflict = { readonly tag: 'conflict' }
 
 type EntityRules<M extends Members, Refused> = {
   readonly entity: Entity<M>
@@ -33,7 +32,7 @@ type EntityRules<M extends Members, Refused> = {
   /** The most rows of a tenant. */
   readonly most: number
   /** What the schema cannot see: the first fault of a new or changed row. */
-  readonly faultOf: (draft: Draft<M>, caller: Caller) => Refused | null
+  readonly faultOf: (draft: Draft<M>, caller: Caller) => Refused | WriteRefused | undefined
   /**
    * A fault that only a look at other data shows, before the write. Members of a change can be undefined or invalid.
    * @param id null for a new row.
@@ -43,11 +42,11 @@ type EntityRules<M extends Members, Refused> = {
     caller: Caller,
     context: MessageContext,
     id: string | null,
-  ) => Promise<Refused | null>
+  ) => Promise<Refused | WriteRefused | undefined>
   /** Runs in the transaction of a write, after it. `before` is null for a new row. */
   readonly written?: (tx: Transaction, row: Row<M>, before: Row<M> | null) => Promise<void>
   /** Tests whether a write failed because another row has what is unique. */
-  readonly isConflict?: Conflict extends Refused ? (error: unknown) => boolean : never
+  readonly isConflict?: (error: unknown) => boolean
   /** What each audit event says of the row, and what a creation and a change add to it. */
   readonly auditOf: (row: Row<M>) => Readonly<Record<string, unknown>>
   readonly powersOf?: (row: Row<M>) => Readonly<Record<string, unknown>>
@@ -71,7 +70,11 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 ): Handlers<M, Refused> {
   const { entity, table, most, faultOf } = rules
   const record = recorderOf(needs, rules)
-  const orConflict = conflictOf(rules)
+  /** The unique index decides between concurrent writes. */
+  const orConflict = (error: unknown) => {
+    if (rules.isConflict?.(error) !== true) throw error
+    return { tag: 'conflict' } as const
+  }
 
   const inOwnTenant = <T>(
     { principal }: Caller,
@@ -125,8 +128,7 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
         if (before === undefined) return UNKNOWN
         const row = { ...before, ...stated(change), updatedAt: needs.clock.now() }
         const name = storedName(entity, row, before)
-        // An entity with a chosen name has this refusal.
-        if (name === null) return refusedName('/name') as unknown as Refused
+        if (name === null) return refusedName('/name')
         Object.assign(row, name)
         const fault = faultOf(row, caller) ?? foreign
         if (fault) return fault
@@ -179,15 +181,6 @@ function recorderOf<M extends Members, Refused>(
     recordAudit(tx, needs, caller, context, { type, resource, data })
   }
 }
-
-/** The unique index decides between concurrent writes. */
-const conflictOf =
-  <M extends Members, Refused>({ isConflict }: EntityRules<M, Refused>) =>
-  (error: unknown): Refused => {
-    if (isConflict?.(error) !== true) throw error
-    const conflict: Conflict = { tag: 'conflict' }
-    return conflict as unknown as Refused
-  }
 
 /** The name of a changed row as it is stored. Null if it may not be one. Empty for an entity without a name. */
 function storedName<M extends Members>({ members }: Entity<M>, row: object, before: object) {

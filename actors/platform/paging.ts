@@ -29,8 +29,7 @@ export async function listOf<Row extends ListCursor, Shown>(
   tenantId: string,
   asked: Page,
   context: MessageContext,
-  list: Parameters<typeof pageOf<Row>>[4],
-  show: (row: Row) => Shown,
+  { list, show }: { list: Parameters<typeof pageOf<Row>>[4]; show: (row: Row) => Shown },
 ): Promise<Listed<Shown>> {
   const { items, next } = await pageOf(needs, tenantId, asked, context, list)
   return { tag: 'listed', rows: items.map(show), next }

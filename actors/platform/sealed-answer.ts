@@ -3,6 +3,7 @@
  * open its answer: the key is made from the secret of the browser and from what was sent, and the database has neither.
  */
 import { createCipheriv, createDecipheriv, hkdfSync } from 'node:crypto'
+import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { findFormAnswer, storeFormAnswer } from '../../storage/platform/sealing/form-answers.js'
 import type { Transaction } from '../../storage/platform/sql.js'
@@ -46,17 +47,16 @@ type Form = { readonly tenantId: string; readonly secret: string }
 /** Stores an answer for a minute, in the transaction that gives it. */
 export const storeAnswer = (
   tx: Transaction,
-  random: Random,
+  { random, clock }: { readonly random: Random; readonly clock: Clock },
   { tenantId, secret }: Form,
   by: Answering,
   answer: unknown,
-  now: Date,
 ) =>
   storeFormAnswer(tx, {
     tenantId,
     formSha256: sha256(secret),
     answer: sealAnswer(random, by, answer),
-    expiresAt: new Date(now.getTime() + REPEATED_MS),
+    expiresAt: new Date(clock.now().getTime() + REPEATED_MS),
   })
 
 /** The answer of the last minute to a form. Undefined for another browser, or if something else was sent. */

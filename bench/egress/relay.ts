@@ -62,8 +62,8 @@ try {
         contenders: [
           relayed('the same on one thread', bare, '/1k', 32),
           relayed('nginx, one worker, unbuffered', nginx, '/1k', 32),
-          byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, 0.5)),
-          byCpu(relayed('svc, the egress address', address, '/1k', 32, 0.5)),
+          byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, { target: 0.5 })),
+          byCpu(relayed('svc, the egress address', address, '/1k', 32, { target: 0.5 })),
         ],
       }),
     )
@@ -73,8 +73,8 @@ try {
         name: 'Egress and http-proxy, 1 KiB answers, wrk -c32',
         reference: relayed('http-proxy', peer, '/1k', 32),
         contenders: [
-          byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, 1)),
-          byCpu(relayed('svc, the egress address', address, '/1k', 32, 1)),
+          byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, { target: 1 })),
+          byCpu(relayed('svc, the egress address', address, '/1k', 32, { target: 1 })),
         ],
       }),
     )
@@ -85,7 +85,7 @@ try {
           ...small,
           name: 'Egress and mitmproxy with an addon, 1 KiB answers, wrk -c32',
           reference: relayed('mitmproxy, header injected', mitmproxy, '/1k', 32),
-          contenders: [byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, 5))],
+          contenders: [byCpu(relayed('svc, /v1/proxy/body', svc, '/1k', 32, { target: 5 }))],
         }),
       )
     } else console.log('mitmproxy is not installed: not compared (apt-get install mitmproxy)\n')
@@ -96,10 +96,10 @@ try {
         name: 'Egress, 32 MiB answers, wrk -c4 (operations are MiB)',
         ms: 4_000,
         warmUpMs: SERVER_WARM_UP_MS,
-        reference: relayed('nginx, one worker, unbuffered', nginx, '/32m', 4, undefined, 32),
+        reference: relayed('nginx, one worker, unbuffered', nginx, '/32m', 4, { weight: 32 }),
         contenders: [
-          relayed('http-proxy', peer, '/32m', 4, undefined, 32),
-          relayed('svc, /v1/proxy/body', svc, '/32m', 4, 0.6, 32),
+          relayed('http-proxy', peer, '/32m', 4, { weight: 32 }),
+          relayed('svc, /v1/proxy/body', svc, '/32m', 4, { target: 0.6, weight: 32 }),
         ],
       }),
     )
@@ -140,8 +140,7 @@ function relayed(
   relay: Relay,
   path: string,
   connections: number,
-  target?: number,
-  weight = 1,
+  { target, weight = 1 }: { readonly target?: number; readonly weight?: number } = {},
 ): Contender {
   return {
     name,

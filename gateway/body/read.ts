@@ -28,11 +28,11 @@ const badBody = (detail: string): Parsed<never> =>
 
 const utf8 = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true })
 
-/** Checks Content-Type and Content-Encoding before the body is read. @returns null if they are supported. */
+/** Checks Content-Type and Content-Encoding before the body is read. @returns undefined if they are supported. */
 export function refuseMedia(
   rule: BodyRule<unknown>,
   exchange: Pick<HttpExchange, 'headers' | 'hasBody'>,
-): Problem | null {
+): Problem | undefined {
   const encoding = exchange.headers.get('content-encoding')
   if (encoding !== undefined && encoding.toLowerCase() !== 'identity') {
     return {
@@ -42,9 +42,10 @@ export function refuseMedia(
   }
   const mediaType = mediaTypeOf(exchange.headers.get('content-type'))
   const expected = expectedMedia(rule)
-  if (expected.length === 0 || (mediaType !== null && expected.includes(mediaType))) return null
+  if (expected.length === 0 || (mediaType !== null && expected.includes(mediaType)))
+    return undefined
   // A missing body gets its own error, which is clearer than a missing type.
-  if (mediaType === null && !exchange.hasBody) return null
+  if (mediaType === null && !exchange.hasBody) return undefined
   return {
     name: 'unsupported-media-type',
     detail: `The request body must be ${expected.join(' or ')}.`,

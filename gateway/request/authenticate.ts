@@ -248,12 +248,12 @@ export function scopesOf(security: Security): readonly string[] {
   return demandsOf(security)?.scopes ?? []
 }
 
-/** Checks the principal of a valid token against the route. @returns null if it is accepted. */
+/** Checks the principal of a valid token against the route. @returns undefined if it is accepted. */
 export function refuseAuthority(
   security: Security,
   principal: Principal,
   baseUrl: string,
-): Problem | null {
+): Problem | undefined {
   if (security.scheme === 'page_call') {
     return {
       name: 'insufficient-scope',
@@ -264,7 +264,7 @@ export function refuseAuthority(
     }
   }
   const demanded = security.scheme === 'metrics' ? METRICS_DEMANDS : demandsOf(security)
-  if (demanded === null) return null
+  if (demanded === null) return undefined
   const {
     subjects,
     direct = 'either',
@@ -314,7 +314,7 @@ export function refuseAuthority(
       detail: `This operation needs a delegated token, not a direct one${other}.`,
     }
   }
-  return null
+  return undefined
 }
 
 function holdsOne({ scopes }: Principal, wanted: readonly string[]): boolean {

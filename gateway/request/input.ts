@@ -82,8 +82,8 @@ export class InputReader {
         name: 'not-acceptable',
         detail: `This operation answers ${offers.join(', ')}.`,
       })
-    const media = route.body === undefined ? null : refuseMedia(route.body, exchange)
-    if (media !== null) return refused(media)
+    const media = route.body === undefined ? undefined : refuseMedia(route.body, exchange)
+    if (media !== undefined) return refused(media)
 
     const raw = decodeParams(context.rawParams)
     if (raw === null) return refused({ name: 'bad-request', detail: 'The path is malformed.' })

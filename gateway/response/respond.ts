@@ -53,6 +53,19 @@ type ResponderNeeds = {
   readonly observeUnrouted: (status: number, ms: number) => void
 }
 
+type Answer = {
+  readonly status: number
+  readonly contentType?: string | null
+  /** Default: no-store. */
+  readonly cacheControl?: string | undefined
+  readonly pairs?: readonly HeaderPair[]
+  readonly body?: string | Uint8Array | null
+  readonly close?: boolean
+  readonly policy?: string | undefined
+  /** `body` in the coding of `pairs`. */
+  readonly compressed?: Uint8Array | undefined
+}
+
 export class Responder {
   private readonly needs: ResponderNeeds
 
@@ -123,23 +136,21 @@ export class Responder {
           : undefined
       pairs.push(['etag', known ?? current])
       if (known !== undefined) {
-        this.send(context, 304, null, cache ?? NO_STORE, pairs, null)
+        this.send(context, { status: 304, cacheControl: cache, pairs })
         return
       }
     }
     if (form) pairs.push(['content-encoding', form.coding])
     const compressed = form?.body
-    this.send(
-      context,
+    this.send(context, {
       status,
       contentType,
-      cache ?? NO_STORE,
+      cacheControl: cache,
       pairs,
       body,
-      false,
       policy,
       compressed,
-    )
+    })
   }
 
   problem(context: RequestContext, problem: Problem, close = false): void {
@@ -158,7 +169,7 @@ export class Responder {
     const pairs = Object.entries(problemHeaders(problem))
     if (errors === 'scim') {
       const body = scimErrorOf(problem)
-      this.send(context, status, SCIM_MEDIA_TYPE, NO_STORE, pairs, body, close)
+      this.send(context, { status, contentType: SCIM_MEDIA_TYPE, pairs, body, close })
       return
     }
     if (context.route?.route.proxy === true && problem.headers?.['proxy-status'] === undefined) {
@@ -170,37 +181,40 @@ export class Responder {
         browserLanguages(context.exchange.headers, this.needs.i18n),
         context.requestId,
       )
-      const type = 'text/html; charset=utf-8'
-      this.send(context, status, type, NO_STORE, pairs, html, close, pagePolicy([]))
+      const page = { contentType: 'text/html; charset=utf-8', body: html, policy: pagePolicy([]) }
+      this.send(context, { status, pairs, close, ...page })
       return
     }
     if (errors === 'json-rpc') {
-      const text = refusalText(problem, context.requestId)
-      this.send(context, status, 'application/json', NO_STORE, pairs, text, close)
+      const body = refusalText(problem, context.requestId)
+      this.send(context, { status, contentType: 'application/json', pairs, body, close })
       return
     }
     const full =
       oauth && problem.errorDescription === undefined
         ? { ...problem, errorDescription: problem.detail ?? title }
         : problem
-    const body = problemBody(full, {
+    const members = problemBody(full, {
       errorsBaseUrl: this.needs.errorsBaseUrl,
       instance: context.exchange.path.slice(0, INSTANCE_CHARS_MAX),
       requestId: context.requestId,
     })
-    this.send(context, status, PROBLEM_MEDIA_TYPE, NO_STORE, pairs, JSON.stringify(body), close)
+    const body = JSON.stringify(members)
+    this.send(context, { status, contentType: PROBLEM_MEDIA_TYPE, pairs, body, close })
   }
 
   send(
     context: RequestContext,
-    status: number,
-    contentType: string | null,
-    cacheControl: string,
-    pairs: readonly HeaderPair[],
-    body: string | Uint8Array | null,
-    close = false,
-    policy?: string,
-    compressed?: Uint8Array,
+    {
+      status,
+      contentType = null,
+      cacheControl = NO_STORE,
+      pairs = [],
+      body = null,
+      close = false,
+      policy,
+      compressed,
+    }: Answer,
   ): void {
     const { exchange, route, requestId } = context
     if (route !== null && body !== null && body.length > route.expected.bytes)
@@ -297,7 +311,8 @@ export class Responder {
     const triedHeader = isClient && context.exchange.headers.get('authorization') !== undefined
     const said = triedHeader ? BASIC_CHALLENGE : challengeWith(headers ?? {}, description)
     const pairs: HeaderPair[] = [['pragma', 'no-cache'], ...Object.entries(said)]
-    this.send(context, status, 'application/json', NO_STORE, pairs, JSON.stringify(body))
+    const contentType = 'application/json'
+    this.send(context, { status, contentType, pairs, body: JSON.stringify(body) })
   }
 
   /** The page of the error, with the reason as anchor (RFC 6749 section 5.2). */
@@ -312,7 +327,7 @@ export class Responder {
     if (route === null) this.needs.observeUnrouted(status, ms)
     else route.meter.observe(status, ms)
     if (context.span !== undefined) endSpan(context.span, context, status)
-    const isQuiet = route !== null && (route.light || route.route.quiet === true)
+    const isQuiet = route !== null && (route.isLight || route.route.quiet === true)
     const { log } = this.needs
     const isAnyones = context.requester?.isAnyones === true
     const isRepeated = isAnyones && !this.mayLog(String(context.logReason))

@@ -98,7 +98,8 @@ export class ActorEndpoint implements JobOwner {
     const origin = originOf(options)
     const nowMs = this.clock.monotonicMs()
     const requestId = options?.requestId
-    const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
+    const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs))
+    job.requestId = requestId
     if (options?.share !== undefined) job.share = options.share
     if (tracing !== undefined) this.#trace(job, undefined)
     const answer = new Promise<unknown>((resolve, reject) => {
@@ -119,7 +120,8 @@ export class ActorEndpoint implements JobOwner {
   /** An ask from another thread. */
   receive(kind: string, message: unknown, inbound: Inbound): void {
     const nowMs = this.clock.monotonicMs()
-    const job = new Job(this, kind, message, nowMs, inbound.deadlineMs, inbound.requestId)
+    const job = new Job(this, kind, message, nowMs, inbound.deadlineMs)
+    job.requestId = inbound.requestId
     job.share = inbound.share
     if (tracing !== undefined) this.#trace(job, inbound.traceparent)
     job.resolve = inbound.reply
@@ -150,7 +152,8 @@ export class ActorEndpoint implements JobOwner {
   send(kind: string, message: unknown, options?: AskOptions): void {
     const nowMs = this.clock.monotonicMs()
     const requestId = options?.requestId
-    const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs), requestId)
+    const job = new Job(this, kind, message, nowMs, deadlineOf(options, nowMs))
+    job.requestId = requestId
     if (options?.share !== undefined) job.share = options.share
     if (tracing !== undefined) this.#trace(job, undefined)
     // A sent message has no waiting caller, so it outlives the message that sent it.

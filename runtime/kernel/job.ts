@@ -29,7 +29,7 @@ export class Inbound implements AskOptions {
   readonly requestId: string | undefined
   readonly share: string
   /** The span of the asking side. Undefined without tracing. */
-  readonly traceparent: string | undefined
+  traceparent: string | undefined = undefined
   readonly reply: (reply: unknown) => void
   readonly refuse: (error: unknown) => void
   /** Set by the actor that accepts the ask. */
@@ -41,9 +41,7 @@ export class Inbound implements AskOptions {
     share: string,
     reply: (reply: unknown) => void,
     refuse: (error: unknown) => void,
-    traceparent?: string | undefined,
   ) {
-    this.traceparent = traceparent
     this.deadlineMs = deadlineMs
     this.requestId = requestId
     this.share = share
@@ -61,7 +59,7 @@ export class Job extends MailboxItem implements MessageContext {
   /** Survives `{ ...context, timeoutMs }`, so that cancelling this job also cancels such an ask. */
   readonly origin: Job
   readonly kind: string
-  readonly requestId: string | undefined
+  requestId: string | undefined = undefined
   readonly deadlineMs: number
   message: unknown
   /** Monotonic milliseconds. */
@@ -101,7 +99,6 @@ export class Job extends MailboxItem implements MessageContext {
     message: unknown,
     askedMs: number,
     deadlineMs: number,
-    requestId: string | undefined,
   ) {
     super()
     this.origin = this
@@ -110,7 +107,6 @@ export class Job extends MailboxItem implements MessageContext {
     this.message = message
     this.askedMs = askedMs
     this.deadlineMs = deadlineMs
-    this.requestId = requestId
   }
 
   get abandoned(): boolean {

@@ -141,8 +141,7 @@ export const beginPeriod = (
 /** Schedules a retry after a refused renewal. */
 export const fallBehind = (
   tx: Transaction,
-  tenantId: string,
-  id: string,
+  { tenantId, id }: Pick<SubscriptionRow, 'tenantId' | 'id'>,
   period: number,
   dueAt: Date,
   now: Date,

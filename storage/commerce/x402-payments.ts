@@ -226,9 +226,7 @@ export const endX402Payment = (
  */
 export const postponeX402Payment = (
   tx: Transaction,
-  tenantId: string,
-  id: string,
-  lease: string,
+  { tenantId, id, lease }: { tenantId: string; id: string; lease: string },
   againSecs: number,
   transaction: string | null,
 ) =>

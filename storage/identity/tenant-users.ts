@@ -170,6 +170,8 @@ type TenantUserOrder = {
 /** The key of a row in its order: with it and the id the next page continues. */
 type SortedTenantUserRow = TenantUserRow & { readonly sortKey: string }
 
+type SortedPage = { readonly limit: number; readonly after: SortedAfter | null }
+
 type SortedAfter = { readonly createdAt: Date; readonly key: string; readonly id: string }
 
 /** SQL: a time as text in UTC, which sorts as the time does. */
@@ -211,9 +213,7 @@ export async function sortTenantUsers(
   tx: Transaction,
   tenantId: string,
   filter: TenantUserFilter,
-  { by, descending }: TenantUserOrder,
-  limit: number,
-  after: SortedAfter | null,
+  { by, descending, limit, after }: TenantUserOrder & SortedPage,
 ): Promise<SortedTenantUserRow[]> {
   if (by === 'created_at' && !descending)
     return oldestTenantUsers(tx, tenantId, filter, limit, after)

@@ -251,8 +251,7 @@ export async function takeEvents(tx: Transaction, limit: number): Promise<EventR
 /** Dispatched events of a tenant, since a time, without a delivery to the subscription. */
 export async function eventsNotDelivered(
   tx: Transaction,
-  tenantId: string,
-  webhookId: string,
+  { tenantId, webhookId }: { tenantId: string; webhookId: string },
   since: Date,
   types: readonly string[],
   limit: number,

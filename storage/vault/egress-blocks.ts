@@ -136,16 +136,16 @@ export const takeForBlock = (
 export async function refillBlock(
   tx: Transaction,
   tenantId: string,
-  { kind, id }: AuthorityRef,
-  blockId: string,
+  block: { readonly id: string; readonly authority: AuthorityRef },
   most: Holding,
   now: Date,
 ): Promise<Holding | undefined> {
+  const { kind, id } = block.authority
   // The block is locked first, as everywhere, so that it cannot end in between.
   const { rows: open } = await tx.query({
     name: 'egress_block.hold',
     text: 'select from egress_blocks where tenant_id = $1 and id = $2 for update',
-    values: [tenantId, blockId],
+    values: [tenantId, block.id],
   })
   if (open.length === 0) return undefined
   return firstRow<Holding>(tx, {
@@ -155,7 +155,7 @@ export async function refillBlock(
              bytes_held = b.bytes_held + taken.bytes
            from taken where b.tenant_id = $1 and b.id = $6
            returning taken.requests, taken.bytes`,
-    values: [tenantId, id, most.requests, most.bytes, now, blockId],
+    values: [tenantId, id, most.requests, most.bytes, now, block.id],
   })
 }
 

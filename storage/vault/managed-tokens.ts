@@ -102,8 +102,7 @@ export const keepRefreshFailure = (
   tenantId: string,
   credentialId: string,
   refresher: string,
-  failure: Readonly<Record<string, unknown>>,
-  retryAt: Date,
+  { failure, retryAt }: { failure: Readonly<Record<string, unknown>>; retryAt: Date },
 ) =>
   execute(tx, {
     name: 'managed_token.keep_failure',

@@ -177,8 +177,7 @@ export const replaceCredentialSecret = (
   tx: Transaction,
   tenantId: string,
   id: string,
-  secret: Uint8Array,
-  caPublicKey: string | null,
+  { secret, caPublicKey }: { readonly secret: Uint8Array; readonly caPublicKey: string | null },
   now: Date,
 ) => {
   const { sealed, stamp } = partsOf(secret)
@@ -290,8 +289,7 @@ export const listGrantedCredentials = (
   tenantId: string,
   { agentId, delegationId }: Grantee,
   now: Date,
-  limit: number,
-  after: { createdAt: Date; id: string } | null,
+  { limit, after }: { limit: number; after: { createdAt: Date; id: string } | null },
 ) =>
   allRows<VaultCredentialRow>(tx, {
     name: 'vault_credential.list_granted',

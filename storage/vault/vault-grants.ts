@@ -100,13 +100,12 @@ export const revokeGrantsOf = (
     values: [tenantId, credentialId, now],
   })
 
-/** Grants of a credential to an agent with a capability: active before ended, newest first. */
-export const findAgentGrants = (
+/** Grants to an agent that let it sign with a credential: active before ended, newest first. */
+export const findSigningGrants = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
   agentId: string,
-  capability: string,
   now: Date,
 ) =>
   allRows<VaultGrantRow>(tx, {
@@ -116,7 +115,7 @@ export const findAgentGrants = (
              and grantee_id = $3 and $4 = any(capabilities)
            order by (revoked_at is null and (expires_at is null or expires_at > $5)) desc,
              created_at desc, id desc limit 100`,
-    values: [tenantId, credentialId, agentId, capability, now],
+    values: [tenantId, credentialId, agentId, 'sign', now],
   })
 
 /** True if the agent is registered in the tenant or a member of its organization. */

@@ -224,6 +224,8 @@ export const deliveryBody = (tx: Transaction, tenantId: string, id: string) =>
     values: [tenantId, id],
   })
 
+type OfWebhook = { readonly tenantId: string; readonly webhookId: string }
+
 type DeliveryFilters = {
   readonly status: DeliveryStatus | null
   readonly eventType: string | null
@@ -232,8 +234,7 @@ type DeliveryFilters = {
 /** One page of the history, newest first, after the row that `createdAt` and `id` name. */
 export const listDeliveries = (
   tx: Transaction,
-  tenantId: string,
-  webhookId: string,
+  { tenantId, webhookId }: OfWebhook,
   { status, eventType }: DeliveryFilters,
   limit: number,
   after: { createdAt: Date; id: string } | null,
@@ -300,8 +301,7 @@ export const replayDelivery = (
 /** Replays deliveries that failed since a time, up to `limit`. Wake the lane. @returns how many. */
 export const replayFailedSince = (
   tx: Transaction,
-  tenantId: string,
-  webhookId: string,
+  { tenantId, webhookId }: OfWebhook,
   since: Date,
   attempts: number,
   limit: number,

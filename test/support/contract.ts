@@ -170,7 +170,7 @@ export function watchContract(onFault = reject): void {
   // oxlint-disable-next-line typescript/unbound-method
   const send = Responder.prototype.send
   Responder.prototype.send = function (...given) {
-    const [visit, status, contentType, , , body] = given
+    const [visit, { status, contentType = null, body = null }] = given
     seen += 1
     const { route, exchange } = visit
     if (isRecording) considerExample(visit, status, contentType, body)

@@ -79,7 +79,7 @@ export function anchors(needs: AnchorNeeds) {
     if (parsed.tag === 'malformed') return invalid(parsed.detail)
     const fault = documents.faultOf(parsed.url)
     if (fault === 'url_port') return invalid('names a port other than 443')
-    if (fault !== null) return invalid('does not name a host of the public internet')
+    if (fault !== undefined) return invalid('does not name a host of the public internet')
     const own = documentsOf({ tenantId, key: network ?? tenantId })
     return judgeDocument(own, parsed.url, value, key)
   }
@@ -104,7 +104,7 @@ export function anchors(needs: AnchorNeeds) {
       return lasting === undefined ? unavailable(fetched.fault) : invalid(`is a did:web ${lasting}`)
     }
     const fault = documentFault(fetched.document, did, key, clock.now().getTime())
-    return fault === null ? null : invalid(`is a did:web ${fault}`)
+    return fault === undefined ? undefined : invalid(`is a did:web ${fault}`)
   }
 
   return { judge }

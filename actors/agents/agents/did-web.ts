@@ -63,13 +63,13 @@ type DocumentFault =
   | 'whose document has another id'
   | 'whose document does not list public_key under authentication'
 
-/** Null when the document of `did` lists the key under `authentication`. Never throws. */
+/** Undefined when the document of `did` lists the key under `authentication`. Never throws. */
 export function documentFault(
   document: unknown,
   did: string,
   key: SoughtKey,
   nowMs: number,
-): DocumentFault | null {
+): DocumentFault | undefined {
   if (!isObject(document)) return 'whose document is not a JSON object'
   if (document['id'] !== did) return 'whose document has another id'
   const methods = listOf(document['verificationMethod'])
@@ -79,7 +79,7 @@ export function documentFault(
       : entry,
   )
   return authenticating.some((method) => isObject(method) && holds(method, key, nowMs))
-    ? null
+    ? undefined
     : 'whose document does not list public_key under authentication'
 }
 

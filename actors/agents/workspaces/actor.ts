@@ -99,7 +99,13 @@ export const workspacesActor = defineActor<WorkspacesProtocol, WorkspacesNeeds>(
           const { tag } = provisioned
           return { tag: tag === 'closed' ? 'challenge_consumed' : tag }
         }
-        return issueTokens(needs, message, agent, provisioned, fixture.password, context)
+        return issueTokens(
+          needs,
+          message,
+          agent,
+          { ...provisioned, password: fixture.password },
+          context,
+        )
       },
 
       async readOperatorInvite({ token }, context) {
@@ -123,8 +129,7 @@ async function issueTokens(
   { agents, tokens, issuer, egressUrl }: WorkspacesNeeds,
   message: CompleteBootstrap,
   agent: { id: string; tenantId: string; fingerprint: string },
-  provisioned: Provisioned,
-  password: string,
+  provisioned: Provisioned & { readonly password: string },
   context: MessageContext,
 ): Promise<WorkspaceProvisioned> {
   const token = async (tenantId: string, controlPlane: boolean) => {
@@ -150,7 +155,8 @@ async function issueTokens(
     agents.readOwnAgent({ agentId: agent.id }, context),
   ])
   invariant(read.tag === 'found', 'a registered agent exists')
-  const { organization, tenant, application, clientSecret, fixtureUser, invite } = provisioned
+  const { organization, tenant, application, clientSecret, fixtureUser, invite, password } =
+    provisioned
   const environment = {
     issuer,
     egressUrl,

@@ -33,7 +33,8 @@ type Handling<K extends keyof CommerceProtocol> = Handler<CommerceNeeds, Commerc
 
 export const createProduct: Handling<'createProduct'> = (needs, message, context) => {
   const row = { ...newRow(needs, message), name: message.name }
-  return create(needs, message, 'product', context, (tx) => insertProduct(tx, row), productOf)
+  const insert = (tx: Transaction) => insertProduct(tx, row)
+  return create(needs, message, context, { kind: 'product', insert, show: productOf })
 }
 
 export const createPrice: Handling<'createPrice'> = async (needs, message, context) => {
@@ -51,7 +52,7 @@ export const createPrice: Handling<'createPrice'> = async (needs, message, conte
     intervalCount: recurring?.intervalCount ?? null,
   }
   const insert = async (tx: Transaction) => (await insertPrice(tx, row)) ?? NO_PRODUCT
-  return create(needs, message, 'price', context, insert, priceOf)
+  return create(needs, message, context, { kind: 'price', insert, show: priceOf })
 }
 
 export const createPaymentLink: Handling<'createPaymentLink'> = async (needs, message, context) => {
@@ -59,8 +60,8 @@ export const createPaymentLink: Handling<'createPaymentLink'> = async (needs, me
   if (Buffer.byteLength(JSON.stringify(metadata)) > METADATA_BYTES_MAX) {
     return invalid('/metadata', `At most ${METADATA_BYTES_MAX} bytes of JSON.`)
   }
-  const fault = x402?.pay_to === undefined ? null : await payeeFault(x402.pay_to)
-  if (fault !== null) return invalid('/x402/pay_to', fault)
+  const fault = x402?.pay_to === undefined ? undefined : await payeeFault(x402.pay_to)
+  if (fault !== undefined) return invalid('/x402/pay_to', fault)
   if (!isUuid(priceId)) return NO_PRICE
   const token = needs.random.token(TOKEN_BYTES)
   const row = {
@@ -71,7 +72,8 @@ export const createPaymentLink: Handling<'createPaymentLink'> = async (needs, me
     metadata: { ...metadata },
     x402,
   }
-  return create(needs, message, 'payment_link', context, (tx) => insertLink(tx, row), linkOf)
+  const insert = (tx: Transaction) => insertLink(tx, row)
+  return create(needs, message, context, { kind: 'payment_link', insert, show: linkOf })
 }
 
 export const changeProduct = activates('product', products, productOf)
@@ -102,10 +104,16 @@ async function insertLink(
 function create<Row extends { id: string }, Shown>(
   needs: CommerceNeeds,
   message: Creation,
-  kind: Kind,
   context: MessageContext,
-  insert: (tx: Transaction) => Promise<Row | Invalid>,
-  show: (row: Row) => Shown,
+  {
+    kind,
+    insert,
+    show,
+  }: {
+    readonly kind: Kind
+    readonly insert: (tx: Transaction) => Promise<Row | Invalid>
+    readonly show: (row: Row) => Shown
+  },
 ): Promise<Created<Shown> | Invalid | IdempotencyRefused> {
   const work = async (tx: Transaction): Promise<Created<Shown> | Invalid> => {
     const row = await insert(tx)

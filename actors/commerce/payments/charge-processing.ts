@@ -61,7 +61,7 @@ export async function recordAnswer(
   const events = await database.tenant(
     tenantId,
     async (tx) => {
-      const emitted = await applyAnswer(tx, needs, charge, name, answer, requestId)
+      const emitted = await applyAnswer(tx, { ...needs, requestId }, charge, name, answer)
       appendEvents(tx, emitted ?? [])
       return emitted
     },

@@ -30,12 +30,11 @@ export async function openCharge(
   tx: Transaction,
   deps: ChargeDeps,
   charge: NewCharge,
-  requestId?: string,
   more: Partial<EventFields<'commerce.payment.pending'>> = {},
 ): Promise<Transition<ChargeRow> | undefined> {
   const row = await insertCharge(tx, charge)
   if (row === undefined) return undefined
-  const event = paymentEvent(deps, 'commerce.payment.pending', row, requestId, undefined, more)
+  const event = paymentEvent(deps, 'commerce.payment.pending', row, more)
   return { row, events: [event] }
 }
 
@@ -62,7 +61,6 @@ export async function chargePaid(
   tx: Transaction,
   deps: ChargeDeps,
   payment: Payment,
-  requestId?: string,
 ): Promise<Transition<ChargeRow> | undefined> {
   const { clock, random } = deps
   const { tenantId, chargeId, rail, railReference, buyerId, direct } = payment
@@ -80,7 +78,7 @@ export async function chargePaid(
       { account: 'pending', rail, amountMinor: -amountMinor },
     ],
   })
-  const paid = paymentEvent(deps, 'commerce.payment.succeeded', row, requestId)
+  const paid = paymentEvent(deps, 'commerce.payment.succeeded', row)
   if (direct) {
     await postEntry(tx, {
       ...entry,
@@ -103,7 +101,7 @@ export async function chargePaid(
     dueAt: now,
     createdAt: now,
   })
-  const created = settlementEvent('commerce.settlement.created', settlement, deps, requestId)
+  const created = settlementEvent('commerce.settlement.created', settlement, deps)
   return { row, events: [paid, created] }
 }
 
@@ -115,10 +113,9 @@ export async function chargeFailed(
   tx: Transaction,
   deps: ChargeDeps,
   failure: { readonly tenantId: string; readonly chargeId: string; readonly code: string },
-  requestId?: string,
 ): Promise<Transition<ChargeRow> | undefined> {
   const { tenantId, chargeId, code } = failure
   const row = await failCharge(tx, tenantId, chargeId, code, deps.clock.now())
   if (row === undefined) return undefined
-  return { row, events: [paymentEvent(deps, 'commerce.payment.failed', row, requestId)] }
+  return { row, events: [paymentEvent(deps, 'commerce.payment.failed', row)] }
 }

@@ -39,13 +39,7 @@ export async function openDispute(
   deps: ChargeDeps,
   charge: ChargeRow,
   reason: string,
-  {
-    requestId,
-    amountMinor,
-  }: {
-    readonly requestId?: string | undefined
-    readonly amountMinor?: number | undefined
-  } = {},
+  amountMinor?: number,
 ): Promise<Transition<DisputeRow> | undefined> {
   const { clock, random } = deps
   const { tenantId, id: chargeId, currency } = charge
@@ -61,11 +55,15 @@ export async function openDispute(
     createdAt: clock.now(),
   })
   if (row === undefined) return undefined
-  const events = [disputeEvent('commerce.dispute.opened', row, deps, requestId)]
+  const events = [disputeEvent('commerce.dispute.opened', row, deps)]
   const held =
     settlement === undefined
       ? undefined
-      : await stepSettlement(tx, deps, settlement, 'held', 'dispute', null, requestId)
+      : await stepSettlement(tx, deps, settlement, {
+          to: 'held',
+          holdReason: 'dispute',
+          dueAt: null,
+        })
   return { row, events: held === undefined ? events : [...events, ...held.events] }
 }
 
@@ -83,7 +81,6 @@ export async function endDispute(
     /** Undefined when the provider closes it. */
     readonly caller?: Caller | undefined
   },
-  requestId?: string,
 ): Promise<(Transition<DisputeRow> & { readonly changed: boolean }) | undefined> {
   const { tenantId, id, outcome, caller } = ending
   const found = await disputeRows.find(tx, tenantId, id)
@@ -94,11 +91,11 @@ export async function endDispute(
   const now = deps.clock.now()
   const row = await closeDisputeRow(tx, tenantId, id, outcome, now)
   if (row === undefined) return { row: found, events: [], changed: false }
-  const events: NewEvent[] = [disputeEvent('commerce.dispute.closed', row, deps, requestId, caller)]
+  const events: NewEvent[] = [disputeEvent('commerce.dispute.closed', row, deps, caller)]
   if (settlement !== undefined) {
     const taken = outcome === 'lost' ? await takeBack(tx, deps, row, settlement) : 0
     const rest = { ...settlement, amountMinor: settlement.amountMinor - taken }
-    const released = await stepSettlement(tx, deps, rest, 'released', null, null, requestId)
+    const released = await stepSettlement(tx, deps, rest, RELEASED)
     events.push(...(released?.events ?? []))
   }
   return { row, events, changed: true }
@@ -137,6 +134,13 @@ async function takeBack(
   return amountMinor
 }
 
+type SettlementStep = {
+  readonly to: 'held' | 'released'
+  readonly holdReason: 'clearing' | 'dispute' | null
+  readonly dueAt: Date | null
+}
+export const RELEASED = { to: 'released', holdReason: null, dueAt: null } as const
+
 /**
  * Moves a settlement and its money: emits `commerce.settlement.held` or `.released`.
  * @returns undefined when the settlement has another status by now.
@@ -145,10 +149,7 @@ export async function stepSettlement(
   tx: Transaction,
   deps: ChargeDeps,
   settlement: SettlementRow,
-  to: 'held' | 'released',
-  holdReason: 'clearing' | 'dispute' | null,
-  dueAt: Date | null,
-  requestId?: string,
+  { to, holdReason, dueAt }: SettlementStep,
 ): Promise<Transition<SettlementRow> | undefined> {
   const { clock, random } = deps
   const { tenantId, id, status: from, rail, currency, amountMinor } = settlement
@@ -170,5 +171,5 @@ export async function stepSettlement(
     })
   }
   const type = to === 'held' ? 'commerce.settlement.held' : 'commerce.settlement.released'
-  return { row, events: [settlementEvent(type, row, deps, requestId)] }
+  return { row, events: [settlementEvent(type, row, deps)] }
 }

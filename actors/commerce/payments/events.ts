@@ -11,7 +11,12 @@ import type { MerchantStatementRow } from '../../../storage/commerce/merchant-st
 import { actorOf, type Caller, doneBy } from '../../domain/audit.js'
 import { catalogued, type EventFields, type EventType } from '../../domain/events.js'
 
-export type ChargeDeps = { readonly clock: Clock; readonly random: Random }
+export type ChargeDeps = {
+  readonly clock: Clock
+  readonly random: Random
+  /** Undefined for what time or a payment provider causes. */
+  readonly requestId?: string | undefined
+}
 
 /** The actor of events that time or a payment provider causes. */
 const SYSTEM = { type: 'service', id: 'commerce' } as const
@@ -36,9 +41,8 @@ export function paymentEvent<T extends TypeOf<'payment'>>(
   deps: ChargeDeps,
   type: T,
   charge: ChargeRow,
-  requestId?: string,
-  caller?: Caller,
   more: Partial<EventFields<T>> = {},
+  caller?: Caller,
 ): NewEvent {
   const data: EventFields<TypeOf<'payment'>> = {
     charge_id: charge.id,
@@ -60,7 +64,7 @@ export function paymentEvent<T extends TypeOf<'payment'>>(
   const audit = {
     ...(caller === undefined ? {} : doneBy(caller)),
     resource: { type: 'charge', id: charge.id },
-    requestId: requestId ?? null,
+    requestId: deps.requestId ?? null,
   }
   return { ...stamped(deps, charge.tenantId), type, data, audit }
 }
@@ -105,18 +109,12 @@ function eventComposer<
   Kind extends string,
   Row extends { readonly id: string; readonly tenantId: string },
 >(kind: Kind, fieldsOf: (row: Row) => EventFields<TypeOf<Kind>>) {
-  return (
-    type: TypeOf<Kind>,
-    row: Row,
-    deps: ChargeDeps,
-    requestId?: string,
-    caller?: Caller,
-  ): NewEvent => {
+  return (type: TypeOf<Kind>, row: Row, deps: ChargeDeps, caller?: Caller): NewEvent => {
     const actor = caller === undefined ? SYSTEM : actorOf(caller)
     const resource = { type: kind, id: row.id }
     return {
       ...stamped(deps, row.tenantId),
-      ...catalogued(type, { actor, resource, requestId }, fieldsOf(row)),
+      ...catalogued(type, { actor, resource, requestId: deps.requestId }, fieldsOf(row)),
       ...(caller === undefined ? {} : { audit: doneBy(caller) }),
     }
   }

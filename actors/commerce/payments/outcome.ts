@@ -32,7 +32,6 @@ export async function applyAnswer(
   charge: Pick<ChargeRow, 'tenantId' | 'id' | 'subscriptionId' | 'subscriptionPeriod'>,
   rail: string,
   answer: FinalAnswer,
-  requestId?: string,
 ): Promise<readonly NewEvent[] | undefined> {
   const { tenantId, id: chargeId, subscriptionId, subscriptionPeriod: period } = charge
   const paid = answer.tag === 'taken'
@@ -40,30 +39,25 @@ export async function applyAnswer(
   const subscription =
     subscriptionId === null ? undefined : await lockSubscription(tx, tenantId, subscriptionId)
   const transition = paid
-    ? await chargePaid(
-        tx,
-        deps,
-        {
-          tenantId,
-          chargeId,
-          rail,
-          railReference: answer.reference,
-          buyerId: answer.buyerId,
-          direct: answer.direct === true,
-        },
-        requestId,
-      )
-    : await chargeFailed(tx, deps, { tenantId, chargeId, code: answer.code }, requestId)
+    ? await chargePaid(tx, deps, {
+        tenantId,
+        chargeId,
+        rail,
+        railReference: answer.reference,
+        buyerId: answer.buyerId,
+        direct: answer.direct === true,
+      })
+    : await chargeFailed(tx, deps, { tenantId, chargeId, code: answer.code })
   if (transition === undefined) return undefined
   await completeCheckout(tx, tenantId, chargeId)
   if (subscription !== undefined && period !== null) {
     const mandate = paid ? answer.mandate : null
     await (paid
-      ? continueSubscription(tx, deps, subscription, period, rail, mandate)
+      ? continueSubscription(tx, deps, subscription, { period, rail, mandate })
       : refuseRenewal(tx, deps, subscription, period))
   }
   if (!paid || answer.disputed === null) return transition.events
-  const disputed = await openDispute(tx, deps, transition.row, answer.disputed, { requestId })
+  const disputed = await openDispute(tx, deps, transition.row, answer.disputed)
   return [...transition.events, ...(disputed?.events ?? [])]
 }
 
@@ -71,15 +65,13 @@ async function continueSubscription(
   tx: Transaction,
   { clock }: ChargeDeps,
   subscription: SubscriptionRow,
-  period: number,
-  rail: string,
-  mandate: string | null,
+  paid: { readonly period: number; readonly rail: string; readonly mandate: string | null },
 ): Promise<void> {
   const { tenantId, id, interval, intervalCount } = subscription
   const now = clock.now()
   const anchorAt = subscription.anchorAt ?? now
-  const { start, end } = periodBounds(anchorAt, interval, intervalCount, period)
-  await beginPeriod(tx, { tenantId, id, period, rail, mandate, anchorAt, start, end, now })
+  const { start, end } = periodBounds(anchorAt, interval, intervalCount, paid.period)
+  await beginPeriod(tx, { tenantId, id, ...paid, anchorAt, start, end, now })
 }
 
 async function refuseRenewal(
@@ -91,7 +83,7 @@ async function refuseRenewal(
   const now = clock.now()
   const pauseMs = period === 1 ? undefined : DUNNING_MS[attempts]
   if (pauseMs === undefined) await cancelSubscriptionRow(tx, tenantId, id, now)
-  else await fallBehind(tx, tenantId, id, period, new Date(now.getTime() + pauseMs), now)
+  else await fallBehind(tx, { tenantId, id }, period, new Date(now.getTime() + pauseMs), now)
 }
 
 const DAY_MS = 86_400_000

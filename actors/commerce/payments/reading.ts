@@ -17,7 +17,7 @@ export const lists =
     show: (row: Row) => Shown,
   ) =>
   (needs: Needs, message: ListOf, context: MessageContext): Promise<Listed<Shown>> =>
-    listOf(needs, message.tenantId, message, context, list, show)
+    listOf(needs, message.tenantId, message, context, { list, show })
 
 /** A handler that reads a row of the tenant by its id. */
 export const reads =

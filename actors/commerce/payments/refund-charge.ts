@@ -142,9 +142,9 @@ async function recordDirect(
       ],
     })
   }
-  const refundMembers = refundFields(refund)
+  const deps = { clock, random, requestId }
   appendEvents(tx, [
-    paymentEvent(needs, 'commerce.payment.refunded', charge, requestId, caller, refundMembers),
+    paymentEvent(deps, 'commerce.payment.refunded', charge, refundFields(refund), caller),
   ])
   return { tag: 'reserved', refundId: id }
 }
@@ -170,7 +170,7 @@ async function execute(
     })
   if (answer === undefined || answer.tag === 'pending') return
   await database.tenant(tenantId, async (tx) => {
-    const events = await applyRefund(tx, needs, refund, answer, requestId, caller)
+    const events = await applyRefund(tx, { ...needs, requestId }, refund, answer, caller)
     appendEvents(tx, events ?? [])
   })
 }

@@ -21,7 +21,6 @@ export async function applyRefund(
   deps: ChargeDeps,
   refund: Pick<RefundRow, 'tenantId' | 'id' | 'chargeId' | 'amountMinor' | 'externalReference'>,
   answer: FinalDone,
-  requestId?: string,
   caller?: Caller,
 ): Promise<readonly NewEvent[] | undefined> {
   const { tenantId, id, chargeId, amountMinor } = refund
@@ -52,8 +51,7 @@ export async function applyRefund(
   if (settlement !== undefined) {
     await reduceSettlement(tx, tenantId, settlement.id, amountMinor, now)
   }
-  const refundMembers = refundFields(refund)
-  return [paymentEvent(deps, 'commerce.payment.refunded', charge, requestId, caller, refundMembers)]
+  return [paymentEvent(deps, 'commerce.payment.refunded', charge, refundFields(refund), caller)]
 }
 
 /**

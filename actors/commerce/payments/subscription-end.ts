@@ -27,11 +27,10 @@ export async function endSubscription(
   deps: ChargeDeps,
   tenantId: string,
   id: string,
-  requestId?: string,
 ): Promise<{ readonly row: SubscriptionRow | undefined; readonly events: readonly NewEvent[] }> {
   const events: NewEvent[] = []
   for (const chargeId of await closeCheckoutsOf(tx, tenantId, id)) {
-    const failed = await chargeFailed(tx, deps, { tenantId, chargeId, code: CANCELED }, requestId)
+    const failed = await chargeFailed(tx, deps, { tenantId, chargeId, code: CANCELED })
     events.push(...(failed?.events ?? []))
   }
   const now = deps.clock.now()

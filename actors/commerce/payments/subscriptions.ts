@@ -35,7 +35,12 @@ export const cancelSubscription: Handling<'cancelSubscription'> = (needs, messag
   } as const
   return change(needs, message, action, context, async (tx, { tenantId, id }, now) => {
     if (atPeriodEnd) return doneOf(await cancelAtPeriodEnd(tx, tenantId, id, now))
-    const { row, events } = await endSubscription(tx, needs, tenantId, id, context.requestId)
+    const { row, events } = await endSubscription(
+      tx,
+      { ...needs, requestId: context.requestId },
+      tenantId,
+      id,
+    )
     return doneOf(row, events)
   })
 }

@@ -56,7 +56,7 @@ export const createWallet: Handling<'createWallet'> = async (needs, message, con
       await replaceWalletBudgets(tx, tenantId, id, budgetsOf(needs, policy))
       const row = (await findWallet(tx, tenantId, agentId, now))!
       const data = { address, ...wire(row) }
-      record(tx, needs, message, 'admin.wallet.created', id, context, data)
+      record(tx, needs, message, context, { type: 'admin.wallet.created', walletId: id, data })
       return { tag: 'created' as const, wallet: walletOf(row), replayed: false }
     })
   } finally {
@@ -89,14 +89,14 @@ export const updateWallet: Handling<'updateWallet'> = async (needs, message, con
       await replaceWalletBudgets(tx, tenantId, row.id, budgetsOf(needs, terms))
     const after = (await findWallet(tx, tenantId, agentId, clock.now()))!
     const data = { before: wire(row), after: wire(after) }
-    record(tx, needs, message, 'admin.wallet.updated', row.id, context, data)
+    record(tx, needs, message, context, { type: 'admin.wallet.updated', walletId: row.id, data })
   })
 }
 
 export const freezeWallet: Handling<'freezeWallet'> = (needs, message, context) =>
   change(needs, message, context, async (tx, { tenantId, id }) => {
     if (await setWalletStatus(tx, tenantId, id, 'frozen', needs.clock.now()))
-      record(tx, needs, message, 'admin.wallet.frozen', id, context)
+      record(tx, needs, message, context, { type: 'admin.wallet.frozen', walletId: id })
   })
 
 export const unfreezeWallet: Handling<'unfreezeWallet'> = async (needs, message, context) => {
@@ -107,7 +107,7 @@ export const unfreezeWallet: Handling<'unfreezeWallet'> = async (needs, message,
   if (refused !== undefined) return refused
   return change(needs, message, context, async (tx, { id }) => {
     if (await setWalletStatus(tx, tenantId, id, 'active', needs.clock.now()))
-      record(tx, needs, message, 'admin.wallet.unfrozen', id, context)
+      record(tx, needs, message, context, { type: 'admin.wallet.unfrozen', walletId: id })
   })
 }
 
@@ -127,7 +127,7 @@ export const assignWallet: Handling<'assignWallet'> = async (needs, message, con
       return { tag: own === undefined || own.id === walletId ? 'in_use' : 'exists' }
     }
     const data = { previous_agent_id: before.agentId }
-    record(tx, needs, message, 'admin.wallet.assigned', walletId, context, data)
+    record(tx, needs, message, context, { type: 'admin.wallet.assigned', walletId, data })
     const row = (await findWallet(tx, tenantId, agentId, now))!
     return { tag: 'found' as const, wallet: walletOf(row) }
   })
@@ -156,10 +156,8 @@ function record(
   tx: Transaction,
   needs: WalletsNeeds,
   { caller, agentId }: OneWallet,
-  type: AuditOnlyType,
-  walletId: string,
   context: MessageContext,
-  data: Readonly<Record<string, unknown>> = {},
+  { type, walletId, data }: { type: AuditOnlyType; walletId: string; data?: object },
 ): void {
   const resource = { type: 'wallet', id: walletId }
   recordAudit(tx, needs, caller, context, { type, resource, data: { agent_id: agentId, ...data } })

@@ -45,7 +45,7 @@ export function paymentDraft(
   now: Date,
 ): Draft<SignedPayment> | RequestInvalid {
   const candidates = candidatesOf(required, assets)
-  const chosen = candidates.find(({ intent }) => refusalOf(wallet, intent) === null)
+  const chosen = candidates.find(({ intent }) => refusalOf(wallet, intent) === undefined)
   const candidate = chosen ?? candidates[0]
   if (candidate === undefined) {
     return invalid(

@@ -51,14 +51,14 @@ export function spendsOf({ kind, asset, amount, feeMax }: Intent): readonly Spen
 
 /**
  * What the policy refuses without a look at what was spent before. Order: status, contract, recipient, budgets.
- * @returns null when it refuses nothing.
+ * @returns undefined when it refuses nothing.
  */
 export function refusalOf(
   wallet: Pick<WalletRow, 'status' | 'recipients' | 'contracts' | 'budgets'> & {
     readonly standing: boolean
   },
   intent: Intent,
-): Refusal | null {
+): Refusal | undefined {
   if (wallet.status === 'frozen') {
     return { reason: 'wallet_frozen', detail: 'The wallet is frozen.' }
   }
@@ -83,7 +83,7 @@ export function refusalOf(
         : `The wallet may spend at most ${budget.paymentMax} in one payment, not ${spend.amount}.`
     return { reason: 'budget_exceeded', detail, budget, spend, retryAfterSecs: null }
   }
-  return null
+  return undefined
 }
 
 /** The budget that has too little left for an intent, with what it lacks. */

@@ -17,7 +17,7 @@ import {
   type WalletSignatureRow,
 } from '../../../storage/commerce/wallet-signatures.js'
 import { idempotently } from '../../../storage/platform/idempotency.js'
-import { appendEvents } from '../../../storage/platform/outbox.js'
+import { appendEvents, type NewEvent } from '../../../storage/platform/outbox.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
@@ -75,13 +75,15 @@ export async function sign<Answer>(
     if (wallet?.id !== seen.id) return NOT_PROVISIONED
     const { intent } = draft
     const refusal = refusalOf(wallet, intent)
-    if (refusal !== null) return refuse(tx, needs, caller, wallet, intent, refusal, context)
+    const by = { caller, random, now, requestId }
+    if (refusal !== undefined)
+      return refuse(tx, needs, rejected(wallet, intent, refusal, by), refusal)
     const row = rowOf(wallet, draft, id, hash, now)
     if (!(await reserveSignature(tx, row, spendsOf(intent)))) {
       const none = await usedUp(tx, wallet, intent, now)
-      return refuse(tx, needs, caller, wallet, intent, none, context)
+      return refuse(tx, needs, rejected(wallet, intent, none, by), none)
     }
-    appendEvents(tx, [signed(row, wallet.address, { caller, random, now, requestId })])
+    appendEvents(tx, [signed(row, wallet.address, by)])
     return { tag: 'signed', answer, replayed: false }
   }
 
@@ -105,10 +107,11 @@ function drafted<Answer>(
   const { signal, requestId } = context
   return inTenant(database, tenantId, { signal }, async (tx) => {
     const now = clock.now()
+    const by = { caller, random, now, requestId }
     const wallet = await findSigningWallet(tx, { tenantId, agentId, sessionId }, now)
     if (wallet === undefined) {
       const reason = 'wallet_not_provisioned'
-      appendEvents(tx, rejected(undefined, null, { reason }, { caller, random, now, requestId }))
+      appendEvents(tx, rejected(undefined, null, { reason }, by))
       metrics.requests.inc({ outcome: reason })
       return NOT_PROVISIONED
     }
@@ -117,24 +120,20 @@ function drafted<Answer>(
     if (draft.tag === 'invalid') return draft
     const { intent } = draft
     const refusal = refusalOf(wallet, intent)
-    return refusal === null
+    return refusal === undefined
       ? ({ tag: 'ready', wallet, draft, id, now } as const)
-      : refuse(tx, needs, caller, wallet, intent, refusal, context)
+      : refuse(tx, needs, rejected(wallet, intent, refusal, by), refusal)
   })
 }
 
 /** Writes the events of a refusal. They commit with the transaction, which changes nothing else. */
 function refuse(
   tx: Transaction,
-  { clock, random, metrics }: SigningNeeds,
-  caller: Caller,
-  wallet: SealedWalletRow,
-  intent: Intent,
+  { metrics }: SigningNeeds,
+  events: readonly NewEvent[],
   refusal: Refusal,
-  { requestId }: MessageContext,
 ): SigningRefused {
-  const context = { caller, random, now: clock.now(), requestId }
-  appendEvents(tx, rejected(wallet, intent, refusal, context))
+  appendEvents(tx, events)
   metrics.requests.inc({ outcome: refusal.reason })
   return answerTo(refusal)
 }

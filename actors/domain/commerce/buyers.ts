@@ -28,8 +28,8 @@ type BuyerFault = {
   readonly detail: string
 }
 
-/** The first invalid member, or null. */
-export function buyerFault(facts: BuyerFacts): BuyerFault | null {
+/** The first invalid member, or undefined. */
+export function buyerFault(facts: BuyerFacts): BuyerFault | undefined {
   const { customerEmail, buyerCountry, buyerRegion } = facts
   if (customerEmail !== null && parseEmail(customerEmail) === undefined) {
     return { member: 'customer_email', detail: 'Must be an email address.' }
@@ -46,5 +46,5 @@ export function buyerFault(facts: BuyerFacts): BuyerFault | null {
   if (buyerRegion !== null && buyerCountry === null) {
     return { member: 'buyer_region', detail: 'Requires buyer_country.' }
   }
-  return null
+  return undefined
 }

@@ -5,7 +5,7 @@ import type { IdempotencyClaim, IdempotencyRefused } from '../idempotency.js'
 import type { ListCursor, Page } from '../paging.js'
 import type { Change, Draft, Members, Row } from './entity.js'
 
-/** `Refused`: why the entity refuses a draft, besides what its schema says. */
+/** `Refused`: why this entity refuses a draft, besides what its schema says and what every entity refuses. */
 export type EntityProtocol<M extends Members, Refused extends { readonly tag: string }> = {
   list: Ask<Page & { readonly caller: Caller }, RowsListed<M>>
   read: Ask<OneRow, RowFound<M> | RowUnknown>
@@ -15,10 +15,13 @@ export type EntityProtocol<M extends Members, Refused extends { readonly tag: st
       readonly draft: Draft<M>
       readonly idempotency: IdempotencyClaim | null
     },
-    RowCreated<M> | Refused | RowsFull | IdempotencyRefused
+    RowCreated<M> | Refused | WriteRefused | RowsFull | IdempotencyRefused
   >
   /** Changes the members of the draft and keeps the others. */
-  update: Ask<OneRow & { readonly change: Change<M> }, RowFound<M> | RowUnknown | Refused>
+  update: Ask<
+    OneRow & { readonly change: Change<M> },
+    RowFound<M> | RowUnknown | Refused | WriteRefused
+  >
   remove: Ask<OneRow, { readonly tag: 'removed' } | RowUnknown>
 }
 
@@ -38,6 +41,7 @@ export type RowCreated<M extends Members> = {
 }
 /** The tenant has as many as it may have. */
 export type RowsFull = { readonly tag: 'full'; readonly most: number }
+export type WriteRefused = MemberInvalid | { readonly tag: 'conflict' }
 /** One member of a draft is invalid. */
 export type MemberInvalid = {
   readonly tag: 'invalid'

@@ -35,7 +35,10 @@ const PROOF_PREFIX = 'svc-domain-verification='
 
 export const listDomains: Handling<'listDomains'> = async (needs, message, context) =>
   needs.domains.enabled
-    ? listOf(needs, message.tenantId, message, context, listVerifiedDomains, recordOf)
+    ? listOf(needs, message.tenantId, message, context, {
+        list: listVerifiedDomains,
+        show: recordOf,
+      })
     : OFF
 
 export const createDomain: Handling<'createDomain'> = async (needs, message, context) => {
@@ -48,7 +51,7 @@ export const createDomain: Handling<'createDomain'> = async (needs, message, con
     const tenant = await findTenant(tx, tenantId)
     if (tenant?.organizationId == null) return NO_ORGANIZATION
     const fault = await providerFault(tx, tenantId, message.ssoProviderId)
-    if (fault !== null) return fault
+    if (fault !== undefined) return fault
     return idempotently(
       tx,
       message.idempotency,
@@ -104,7 +107,7 @@ export const updateDomain: Handling<'updateDomain'> = async (
   const { tenantId } = caller.principal
   return inTenant(needs.database, tenantId, context, async (tx) => {
     const fault = await providerFault(tx, tenantId, change.ssoProviderId)
-    if (fault !== null) return fault
+    if (fault !== undefined) return fault
     const row = await updateVerifiedDomain(tx, tenantId, id, change)
     if (row === undefined) return UNKNOWN
     recordAudit(tx, needs, caller, context, domainChange('changed', row))
@@ -169,11 +172,11 @@ async function providerFault(
   tx: Transaction,
   tenantId: string,
   id: string | null | undefined,
-): Promise<Invalid | null> {
-  if (id === null || id === undefined) return null
+): Promise<Invalid | undefined> {
+  if (id === null || id === undefined) return undefined
   const known = isUuid(id) && (await findIdentityProvider(tx, tenantId, id)) !== undefined
   return known
-    ? null
+    ? undefined
     : { tag: 'invalid', pointer: '/sso_provider_id', detail: 'There is no such provider.' }
 }
 

@@ -1,5 +1,4 @@
 /** A tenant's identity providers. Their client secrets are sealed and never shown again. */
-import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { createOnce } from '../../platform/creation.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
@@ -13,8 +12,7 @@ import {
   providerSecretContext,
   type IdentityProviderRow,
 } from '../../../storage/identity/identity-providers.js'
-import type { Caller } from '../../domain/audit.js'
-import { eventBy } from '../../domain/events.js'
+import { eventBy, type EventContext, eventContext } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { changedName, refusedName } from '../../domain/shown-names.js'
 import { listOf } from '../../platform/paging.js'
@@ -30,9 +28,8 @@ type Checked = Omit<ProviderDraft, 'clientSecret'> & { readonly hasSecret: boole
 
 export const listSsoProviders: Handling<'listSsoProviders'> = async (needs, message, context) => {
   if (!needs.settings.enabled) return OFF
-  return listOf(needs, message.tenantId, message, context, listIdentityProviders, (row) =>
-    recordOf(needs, row),
-  )
+  const show = (row: IdentityProviderRow) => recordOf(needs, row)
+  return listOf(needs, message.tenantId, message, context, { list: listIdentityProviders, show })
 }
 
 export const createSsoProvider: Handling<'createSsoProvider'> = async (
@@ -43,7 +40,7 @@ export const createSsoProvider: Handling<'createSsoProvider'> = async (
   const { settings, random, clock, urlRules } = needs
   if (!settings.enabled) return OFF
   const fault = draftFault({ ...draft, hasSecret: draft.clientSecret !== undefined }, urlRules)
-  if (fault !== null) return fault
+  if (fault !== undefined) return fault
   const { tenantId } = caller.principal
   const id = random.uuid()
   const clientSecretSealed = await seal(needs, tenantId, id, draft.clientSecret)
@@ -54,7 +51,7 @@ export const createSsoProvider: Handling<'createSsoProvider'> = async (
   const most = settings.max_providers_per_tenant
   const insert = async (tx: Transaction) => {
     if (!(await insertIdentityProvider(tx, row, most))) return { tag: 'full', most } as const
-    appendConfigured(tx, needs, caller, row, 'created', context)
+    appendConfigured(tx, 'created', row, eventContext(needs, caller, context))
     return { tag: 'created', provider: recordOf(needs, row), replayed: false } as const
   }
   return createOnce(needs, { caller, idempotency }, context, insert)
@@ -99,9 +96,9 @@ export const updateSsoProvider: Handling<'updateSsoProvider'> = async (
     const row = { ...before, ...stated, name, clientSecretSealed, updatedAt }
     const hasSecret = clientSecretSealed !== null
     const fault = draftFault({ ...row, hasSecret }, needs.urlRules)
-    if (fault !== null) return fault
+    if (fault !== undefined) return fault
     await replaceIdentityProviderRow(tx, row)
-    appendConfigured(tx, needs, caller, row, 'changed', context)
+    appendConfigured(tx, 'changed', row, eventContext(needs, caller, context))
     return { tag: 'found', provider: recordOf(needs, row) }
   })
 }
@@ -119,7 +116,7 @@ export const deleteSsoProvider: Handling<'deleteSsoProvider'> = async (
     const row = await lockIdentityProvider(tx, tenantId, id)
     if (row === undefined) return UNKNOWN
     await deleteIdentityProvider(tx, tenantId, id, needs.clock.now())
-    appendConfigured(tx, needs, caller, row, 'deleted', context)
+    appendConfigured(tx, 'deleted', row, eventContext(needs, caller, context))
     return { tag: 'deleted' }
   }, context)
 }
@@ -144,20 +141,17 @@ async function seal(
 
 function appendConfigured(
   tx: Transaction,
-  { clock, random }: IdentityProvidersTools,
-  caller: Caller,
-  { id, name, issuer, active }: IdentityProviderRow,
   change: 'created' | 'changed' | 'deleted',
-  { requestId }: MessageContext,
+  { id, name, issuer, active }: IdentityProviderRow,
+  by: EventContext,
 ): void {
   const resource = { type: 'sso_provider', id }
-  const eventContext = { caller, random, now: clock.now(), requestId }
   const fields = { change, name, issuer, active }
-  appendEvents(tx, [eventBy('sso.configured', resource, eventContext, fields)])
+  appendEvents(tx, [eventBy('sso.configured', resource, by, fields)])
 }
 
-/** Returns null when the configuration is valid. */
-function draftFault(draft: Checked, rules: TargetRules): Invalid | null {
+/** Returns undefined when the configuration is valid. */
+function draftFault(draft: Checked, rules: TargetRules): Invalid | undefined {
   const addresses = [
     ['/issuer', draft.issuer],
     ['/authorization_endpoint', draft.authorizationEndpoint],
@@ -191,7 +185,7 @@ function draftFault(draft: Checked, rules: TargetRules): Invalid | null {
   if (draft.hasSecret === (draft.tokenEndpointAuthMethod === 'none')) {
     return invalid('/client_secret', 'Required unless token_endpoint_auth_method is none.')
   }
-  return null
+  return undefined
 }
 
 const invalid = (pointer: string, detail: string): Invalid => ({ tag: 'invalid', pointer, detail })

@@ -2,20 +2,18 @@
 import type { Handler } from '../../../runtime/kernel/actor.js'
 import type { ScimTokenRow } from '../../../storage/identity/scim-tokens.js'
 import { ttlCache } from '../../platform/batching/ttl-cache.js'
-import type { EndingNeeds } from '../../platform/people/ending.js'
 import { type InvitationNeeds, invitationMessages } from '../../platform/people/invitations.js'
 import type { ScimProtocol } from './protocol.js'
 import { scimProvisioning } from './provisioning.js'
 
-export type ScimNeeds = EndingNeeds &
-  InvitationNeeds & {
-    /** The URL of the documentation, or null. */
-    readonly documentation: string | null
-    /** `scim.max_results`. */
-    readonly maxResults: number
-    /** `scim.groups_enabled`. */
-    readonly groups: boolean
-  }
+export type ScimNeeds = InvitationNeeds & {
+  /** The URL of the documentation, or null. */
+  readonly documentation: string | null
+  /** `scim.max_results`. */
+  readonly maxResults: number
+  /** `scim.groups_enabled`. */
+  readonly groups: boolean
+}
 
 export type ScimTools = ReturnType<typeof scimTools>
 

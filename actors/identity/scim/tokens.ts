@@ -75,7 +75,10 @@ export const createScimToken: Handling<'createScimToken'> = async (needs, messag
 }
 
 export const listScimTokens: Handling<'listScimTokens'> = (needs, message, context) =>
-  listOf(needs, message.caller.principal.tenantId, message, context, listScimTokenRows, recordOf)
+  listOf(needs, message.caller.principal.tenantId, message, context, {
+    list: listScimTokenRows,
+    show: recordOf,
+  })
 
 export const deleteScimToken: Handling<'deleteScimToken'> = async (
   needs,

@@ -102,13 +102,13 @@ export async function lockedUser(
 }
 
 export const eventOf = <T extends EventType>(
-  { needs, caller, now, context }: Omit<Change, 'tx'>,
+  { needs: { random }, caller, now, context: { requestId } }: Omit<Change, 'tx'>,
   id: string,
   type: T,
   fields: EventFields<T>,
 ): NewEvent => {
   const user = { tenantId: caller.principal.tenantId, id }
-  return userEvent(needs.random, caller, user, type, fields, now, context.requestId)
+  return userEvent(type, user, { caller, random, now, requestId }, fields)
 }
 
 export const provisionedEvent = (
@@ -120,10 +120,10 @@ export const provisionedEvent = (
   eventOf(change, id, 'sso.user.provisioned', { provider: 'scim', ...eventFields(person, status) })
 
 export const endedUser = (
-  { tx, needs, caller, now, context }: Change,
+  { tx, needs, caller, now, context: { requestId } }: Change,
   user: ScimUserRow,
   reason: string,
-) => endUser(tx, needs, caller, user, reason, now, context.requestId)
+) => endUser(tx, user, reason, { caller, random: needs.random, now, requestId })
 
 /** @throws {ScimFault} 403 */
 function demandRoles({ principal }: Caller, roles: readonly string[], before: readonly string[]) {

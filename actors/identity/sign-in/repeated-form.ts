@@ -46,7 +46,7 @@ export async function answered<Answer extends Outcome>(
 ): Promise<Answer> {
   const form = { tenantId, secret: sent.token }
   const first: First<Answer> = { answer, before: sent.visitor.token }
-  await storeAnswer(tx, random, form, answeringTo(sent), first, clock.now())
+  await storeAnswer(tx, { clock, random }, form, answeringTo(sent), first)
   return answer
 }
 

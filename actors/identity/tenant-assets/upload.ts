@@ -7,8 +7,6 @@ import {
   retireTenantAsset,
   showTenantAsset,
 } from '../../../storage/identity/branding/tenant-assets.js'
-import type { Transaction } from '../../../storage/platform/sql.js'
-import type { Caller } from '../../domain/audit.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import type { Encoded } from './compute.js'
 import type { Handling, TenantAssetsNeeds } from './needs.js'
@@ -52,7 +50,11 @@ export const uploadTenantAsset: Handling<'uploadTenantAsset'> = async (
   const shown = await inTenant(database, tenantId, context, async (tx) => {
     const done = await showTenantAsset(tx, tenantId, asset, base + key, clock.now())
     if (done !== undefined)
-      record(tx, needs, caller, 'uploaded', { kind, sha256, replaced: done.before }, context)
+      recordAudit(tx, needs, caller, context, {
+        type: 'tenant.asset.uploaded',
+        resource: { type: 'tenant', id: tenantId },
+        data: { kind, sha256, replaced: done.before },
+      })
     return done
   })
   if (shown === undefined) throw new Error('the record of an upload was removed before it ended')
@@ -86,19 +88,11 @@ export const deleteTenantAsset: Handling<'deleteTenantAsset'> = async (
   return inTenant(needs.database, tenantId, context, async (tx) => {
     const retired = await retireTenantAsset(tx, tenantId, kind, needs.clock.now())
     if (retired === undefined) return { tag: 'absent' }
-    record(tx, needs, caller, 'removed', { kind, sha256: retired.sha256 }, context)
+    recordAudit(tx, needs, caller, context, {
+      type: 'tenant.asset.removed',
+      resource: { type: 'tenant', id: tenantId },
+      data: { kind, sha256: retired.sha256 },
+    })
     return { tag: 'removed' }
   })
-}
-
-function record(
-  tx: Transaction,
-  needs: TenantAssetsNeeds,
-  caller: Caller,
-  did: 'uploaded' | 'removed',
-  data: Readonly<Record<string, unknown>>,
-  context: MessageContext,
-): void {
-  const resource = { type: 'tenant', id: caller.principal.tenantId }
-  recordAudit(tx, needs, caller, context, { type: `tenant.asset.${did}`, resource, data })
 }

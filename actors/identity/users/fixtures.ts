@@ -1,4 +1,5 @@
 /** Fixture users of a sandbox: minted, at most five of them active, and given new passwords. */
+import { type EventContext, eventContext } from '../../domain/events.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import { insertAccount, setAccountPassword } from '../../../storage/identity/accounts.js'
@@ -23,7 +24,6 @@ import {
   type FixtureMinted,
   type FixturePrepared,
   fixtureEmail,
-  type MintFixture,
   type RotateFixture,
 } from './protocol.js'
 import { isFixtureLimit } from '../../platform/people/provisioning.js'
@@ -82,7 +82,7 @@ export const mintFixtureUser: Handling<'mintFixtureUser'> = async (needs, messag
             // Locked, so that no fixture user is created while the tenant is activated.
             const tenant = await holdTenant(tx, tenantId)
             if (tenant?.environment !== 'sandbox') return { tag: 'not_sandbox' as const }
-            return insert(tx, needs, message, tenant, fixture, context)
+            return insert(tx, tenant, fixture, eventContext(needs, caller, context))
           },
           (outcome) => (outcome.tag === 'minted' ? { ...outcome, password: null } : undefined),
         ),
@@ -96,13 +96,11 @@ export const mintFixtureUser: Handling<'mintFixtureUser'> = async (needs, messag
 
 async function insert(
   tx: Transaction,
-  { clock, random }: UsersNeeds,
-  { caller }: MintFixture,
   tenant: TenantRow,
   { mailbox, displayName, password, passwordHash }: FixturePrepared,
-  { requestId }: MessageContext,
+  by: EventContext,
 ): Promise<FixtureMinted> {
-  const createdAt = clock.now()
+  const { random, now: createdAt } = by
   const [accountId, id] = [random.uuid(), random.uuid()]
   const email = fixtureEmail(mailbox, tenant.slug)
   const account = {
@@ -128,9 +126,7 @@ async function insert(
     })
   }
   const fields = { email, status: 'active', fixture: true }
-  appendEvents(tx, [
-    userEvent(random, caller, user, 'admin.user.created', fields, createdAt, requestId),
-  ])
+  appendEvents(tx, [userEvent('admin.user.created', user, by, fields)])
   return { tag: 'minted', id, email, password, status: 'active', createdAt, replayed: false }
 }
 
@@ -158,9 +154,8 @@ export const rotateFixtureUserPassword: Handling<'rotateFixtureUserPassword'> = 
     const beyond = rolesBeyond(user.roles, [], caller.principal.scopes)
     if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
     await setAccountPassword(tx, user.accountId, made.passwordHash, now)
-    const { requestId } = context
-    const ended = await endUser(tx, needs, caller, user, 'password_rotated', now, requestId)
-    appendEvents(tx, ended)
+    const by = eventContext(needs, caller, context)
+    appendEvents(tx, await endUser(tx, user, 'password_rotated', by))
     recordAudit(tx, needs, caller, context, {
       type: 'admin.user.password_rotated',
       resource: { type: 'tenant_user', id: user.id },

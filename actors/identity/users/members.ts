@@ -20,8 +20,7 @@ import {
   type TenantUserRow,
   updateTenantUserRow,
 } from '../../../storage/identity/tenant-users.js'
-import type { Caller } from '../../domain/audit.js'
-import type { EventFields, EventType } from '../../domain/events.js'
+import { eventContext } from '../../domain/events.js'
 import { isStrong } from '../../domain/people/password-rules.js'
 import { listed, page } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
@@ -53,35 +52,20 @@ async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
   return { tag: 'found' as const, user: recordOf(user) }
 }
 
-const event = <T extends EventType>(
-  { random, clock }: UsersNeeds,
-  caller: Caller,
-  user: { readonly tenantId: string; readonly id: string },
-  type: T,
-  fields: EventFields<T>,
-  { requestId }: MessageContext,
-) => userEvent(random, caller, user, type, fields, clock.now(), requestId)
-
-const endAll = (
-  tx: Transaction,
-  needs: UsersNeeds,
-  caller: Caller,
-  user: TenantUserRow,
-  reason: string,
-  now: Date,
-  { requestId }: MessageContext,
-) => endUser(tx, needs, caller, user, reason, now, requestId)
+type Prepared = {
+  readonly passwordHash: string | null
+  readonly invitation: PreparedInvitation | null
+}
 
 async function insert(
   tx: Transaction,
   needs: UsersNeeds,
   { caller, email, displayName, profile }: CreateUser,
-  chosenHash: string | null,
-  invitation: PreparedInvitation | null,
+  { passwordHash, invitation }: Prepared,
   context: MessageContext,
 ) {
-  const { random, clock } = needs
-  const now = clock.now()
+  const by = eventContext(needs, caller, context)
+  const { random, now } = by
   const { tenantId } = caller.principal
   const { accountId, status, known } = await provideAccount(
     tx,
@@ -90,7 +74,7 @@ async function insert(
       tenantId,
       email,
       displayName: displayName ?? '',
-      passwordHash: chosenHash,
+      passwordHash,
       withoutPassword: false,
       address: caller.address,
     },
@@ -124,10 +108,8 @@ async function insert(
     await invitationMessages(needs).send(tx, invitation, user)
   const fields = { email: user.email, status, fixture: false }
   appendEvents(tx, [
-    event(needs, caller, user, 'admin.user.created', fields, context),
-    ...(status === 'invited'
-      ? [event(needs, caller, user, 'tenant_user.invited', fields, context)]
-      : []),
+    userEvent('admin.user.created', user, by, fields),
+    ...(status === 'invited' ? [userEvent('tenant_user.invited', user, by, fields)] : []),
   ])
   return { tag: 'created' as const, user: recordOf(user), replayed: false }
 }
@@ -143,7 +125,7 @@ export const listTenantUsers: Handling<'listTenantUsers'> = async (needs, messag
   }
   const from = after?.key === undefined ? null : { ...after, key: after.key }
   const rows = await needs.database.system(
-    (tx) => sortTenantUsers(tx, tenantId, filter, order, limit + 1, from),
+    (tx) => sortTenantUsers(tx, tenantId, filter, { ...order, limit: limit + 1, after: from }),
     context,
   )
   const { items, next } = page(rows, limit)
@@ -201,7 +183,7 @@ export const createTenantUser: Handling<'createTenantUser'> = async (needs, mess
         idempotently(
           tx,
           message.idempotency,
-          () => insert(tx, needs, message, passwordHash, invitation, context),
+          () => insert(tx, needs, message, { passwordHash, invitation }, context),
           kept('created'),
         ),
       context,
@@ -235,7 +217,8 @@ export const sendTenantUserInvitation: Handling<'sendTenantUserInvitation'> = as
       await voidTickets(tx, user.accountId, user.tenantId, 'invitation', needs.clock.now())
       await invitationMessages(needs).send(tx, invitation, user)
       const fields = { email: user.email, status: user.status, fixture: user.fixture }
-      appendEvents(tx, [event(needs, message.caller, user, 'tenant_user.invited', fields, context)])
+      const by = eventContext(needs, message.caller, context)
+      appendEvents(tx, [userEvent('tenant_user.invited', user, by, fields)])
       return { tag: 'found', user: recordOf(user) }
     },
     context,
@@ -254,12 +237,13 @@ export const updateTenantUser: Handling<'updateTenantUser'> = async (needs, mess
     if (beyond.length > 0) return { tag: 'roles_beyond_caller', roles: beyond }
     const isDemoted = roles !== undefined && !roles.includes('owner')
     if (isDemoted && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
-    const now = needs.clock.now()
+    const by = eventContext(needs, caller, context)
     const change = { displayName, roles: roles && [...new Set(roles)], metadata, profile }
-    if (!(await updateTenantUserRow(tx, user.tenantId, user.id, change, now))) return UNKNOWN_USER
+    if (!(await updateTenantUserRow(tx, user.tenantId, user.id, change, by.now)))
+      return UNKNOWN_USER
     // Existing tokens carry the old roles' scopes and would be refreshed with them.
     if (roles !== undefined && holdsLess(roles, user.roles)) {
-      appendEvents(tx, await endAll(tx, needs, caller, user, 'roles_narrowed', now, context))
+      appendEvents(tx, await endUser(tx, user, 'roles_narrowed', by))
     }
     const changed = { display_name: displayName, roles, metadata, ...profile }
     recordAudit(tx, needs, caller, context, {
@@ -285,14 +269,11 @@ export const suspendTenantUser: Handling<'suspendTenantUser'> = (needs, message,
     // The operator of the deployment may suspend every user.
     const isOperator = message.caller.principal.scopes.includes('deployment:manage')
     if (!isOperator && !(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
-    const now = needs.clock.now()
-    const events = await endAll(tx, needs, message.caller, user, 'user_suspended', now, context)
-    if (await suspendTenantUserRow(tx, user.tenantId, user.id, now)) {
+    const by = eventContext(needs, message.caller, context)
+    const events = await endUser(tx, user, 'user_suspended', by)
+    if (await suspendTenantUserRow(tx, user.tenantId, user.id, by.now)) {
       const fields = { status: 'suspended', fixture: user.fixture }
-      appendEvents(tx, [
-        ...events,
-        event(needs, message.caller, user, 'tenant_user.suspended', fields, context),
-      ])
+      appendEvents(tx, [...events, userEvent('tenant_user.suspended', user, by, fields)])
     }
     return present(tx, user)
   })
@@ -308,13 +289,12 @@ export const reactivateTenantUser: Handling<'reactivateTenantUser'> = async (
       if (user === undefined) return UNKNOWN_USER
       if (isAbove(user, message.caller)) return ABOVE
       if (!user.accountActive) return { tag: 'account_suspended' as const }
-      const changed = await reactivateTenantUserRow(tx, user.tenantId, user.id, needs.clock.now())
+      const by = eventContext(needs, message.caller, context)
+      const changed = await reactivateTenantUserRow(tx, user.tenantId, user.id, by.now)
       const presented = await present(tx, user)
       if (changed) {
         const fields = { status: presented.user.status, fixture: user.fixture }
-        appendEvents(tx, [
-          event(needs, message.caller, user, 'tenant_user.activated', fields, context),
-        ])
+        appendEvents(tx, [userEvent('tenant_user.activated', user, by, fields)])
       }
       return presented
     }, context)
@@ -330,16 +310,14 @@ export const removeTenantUser: Handling<'removeTenantUser'> = (needs, message, c
     if (user === undefined) return UNKNOWN_USER
     if (isAbove(user, message.caller)) return ABOVE
     if (!(await keepsOwner(tx, user.tenantId, [user]))) return LAST_OWNER
-    const now = needs.clock.now()
-    const events = await endAll(tx, needs, message.caller, user, 'user_removed', now, context)
+    const by = eventContext(needs, message.caller, context)
+    const { now } = by
+    const events = await endUser(tx, user, 'user_removed', by)
     if (!(await removeTenantUserRow(tx, user.tenantId, user.id, now))) return UNKNOWN_USER
     // A later invitation sends a new message.
     await voidTickets(tx, user.accountId, user.tenantId, 'invitation', now)
     const fields = { status: 'removed', fixture: user.fixture }
-    appendEvents(tx, [
-      ...events,
-      event(needs, message.caller, user, 'tenant_user.removed', fields, context),
-    ])
+    appendEvents(tx, [...events, userEvent('tenant_user.removed', user, by, fields)])
     return { tag: 'removed' }
   })
 

@@ -15,6 +15,7 @@ import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { FRESH_FACTORS_SECS, hasFreshFactors } from '../../domain/assurance.js'
 import type { Caller } from '../../domain/audit.js'
+import { type EventContext, eventContext } from '../../domain/events.js'
 import { sendWithTicket } from '../../platform/mail/with-ticket.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { domainOf } from '../../platform/mail/public-domains.js'
@@ -46,7 +47,7 @@ async function reset(
   if (known === undefined) return UNKNOWN_USER
   if (!hasFreshFactors(caller.principal, clock.nowSecs()))
     return { tag: 'step_up', maxAgeSecs: FRESH_FACTORS_SECS }
-  const letters = await sealLetters(needs, what, known, context)
+  const letters = { what, ...(await sealLetters(needs, what, known, context)) }
   // Not cancelled with the request: a reset must not depend on the caller's connection.
   const done = database.system(async (tx): Promise<Outcome> => {
     // The account first, as a sign-in does: a concurrent one opens its session before this ends it, or fails.
@@ -55,9 +56,17 @@ async function reset(
     // SCIM or a guest's first address may give the user another account or address.
     if (user?.accountId !== known.accountId || user.email !== known.email) return UNKNOWN_USER
     const refusal = await judge(tx, caller, user)
-    if (refusal?.tag === 'account_shared')
-      await refuse(tx, needs, what, caller, user, letters, context)
-    return refusal ?? apply(tx, needs, what, caller, user, letters, context)
+    if (refusal?.tag === 'account_shared') {
+      // The person and the auditors of the tenant see the attempt.
+      await needs.mail.queue(tx, letters.refused)
+      recordAudit(tx, needs, caller, context, {
+        type: 'admin.user.reset_refused',
+        resource: { type: 'tenant_user', id: user.id },
+        outcome: 'denied',
+        data: { reset: what, reason: 'account_shared' },
+      })
+    }
+    return refusal ?? apply(tx, needs, user, letters, eventContext(needs, caller, context))
   })
   return done.catch((error: unknown) => {
     if (error instanceof AddressRefused) return { tag: 'address_refused' }
@@ -65,12 +74,12 @@ async function reset(
   })
 }
 
-/** Null: the caller may reset the user. */
+/** Undefined: the caller may reset the user. */
 async function judge(
   tx: Transaction,
   caller: Caller,
   user: TenantUserRow,
-): Promise<ResetRefused | null> {
+): Promise<ResetRefused | undefined> {
   if (isAbove(user, caller)) return { tag: 'owner_above_caller' }
   // Before the account is looked at: the tenant sees nothing of an invited person's account.
   if (user.status !== 'active' && user.status !== 'pre_provisioned')
@@ -83,20 +92,19 @@ async function judge(
     (reach.isElsewhere &&
       (domain === undefined || !(await hasVerifiedDomain(tx, tenantId, domain))))
   if (isShared) return { tag: 'account_shared' }
-  return reach.ownsMore ? { tag: 'owner_above_caller' } : null
+  return reach.ownsMore ? { tag: 'owner_above_caller' } : undefined
 }
 
 async function apply(
   tx: Transaction,
   needs: UsersNeeds,
-  what: What,
-  caller: Caller,
   user: TenantUserRow,
-  letters: Letters,
-  { requestId }: MessageContext,
+  letters: Letters & { readonly what: What },
+  by: EventContext,
 ): Promise<Outcome> {
   const { tenantId, accountId, email } = user
-  const now = needs.clock.now()
+  const { what } = letters
+  const { now } = by
   const removed =
     what === 'factors' ? await removeFactors(tx, accountId, { phones: false }) : undefined
   if (what === 'password') await clearAccountPassword(tx, accountId, now)
@@ -111,34 +119,14 @@ async function apply(
   } else {
     await needs.mail.queue(tx, letters.notice)
   }
-  const reason = `${what}_reset`
-  const ended = await endUser(tx, needs, caller, user, reason, now, requestId)
+  const ended = await endUser(tx, user, `${what}_reset`, by)
   const fields =
     removed === undefined
       ? { email }
       : { email, passkeys: removed.passkeys, authenticators: removed.authenticators }
   const type = `admin.user.${what}_reset` as const
-  appendEvents(tx, [...ended, userEvent(needs.random, caller, user, type, fields, now, requestId)])
+  appendEvents(tx, [...ended, userEvent(type, user, by, fields)])
   return { tag: 'reset' }
-}
-
-/** The person and the auditors of the tenant see the attempt. */
-async function refuse(
-  tx: Transaction,
-  needs: UsersNeeds,
-  what: What,
-  caller: Caller,
-  user: TenantUserRow,
-  letters: Letters,
-  context: MessageContext,
-): Promise<void> {
-  await needs.mail.queue(tx, letters.refused)
-  recordAudit(tx, needs, caller, context, {
-    type: 'admin.user.reset_refused',
-    resource: { type: 'tenant_user', id: user.id },
-    outcome: 'denied',
-    data: { reset: what, reason: 'account_shared' },
-  })
 }
 
 /** True if the person can sign in to the tenant without the mailbox. */

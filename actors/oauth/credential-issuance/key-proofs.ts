@@ -56,14 +56,14 @@ export async function verifyProof(
   if (key === undefined) return { fault: 'the jwk of a proof must be a P-256 or Ed25519 key' }
   if (!(await isSignedBy(jws, key))) return { fault: 'the signature of a proof is not valid' }
   const fault = faultOfClaims(claims, demands)
-  if (fault !== null) return { fault }
+  if (fault !== undefined) return { fault }
   return { key, nonce: claims['nonce'] as string }
 }
 
 function faultOfClaims(
   claims: Readonly<Record<string, unknown>>,
   { audience, clientId, nowSecs }: ProofDemands,
-): string | null {
+): string | undefined {
   const { iss, aud, iat, nonce } = claims
   const audiences = Array.isArray(aud) ? aud : [aud]
   if (audiences.length !== 1 || audiences[0] !== audience)

@@ -56,7 +56,7 @@ export const createCredentialOffer: Handling<'createCredentialOffer'> = async (
   const issuer = await tools.issuers.byTenant(message.caller.principal.tenantId, context)
   if (issuer === null) return { tag: 'issuance_off' }
   const fault = faultOf(message)
-  if (fault !== null) return fault
+  if (fault !== undefined) return fault
   // Accounts are global, so the transaction crosses tenants. Every statement names the tenant.
   return tools.database.system(
     (tx) =>
@@ -239,7 +239,7 @@ function faultOf({
   delegationId,
   grant,
   txCode,
-}: CreateOffer): Extract<OfferRefused, { tag: 'invalid' | 'unknown_subject' }> | null {
+}: CreateOffer): Extract<OfferRefused, { tag: 'invalid' | 'unknown_subject' }> | undefined {
   const invalid = (pointer: string, detail: string) =>
     ({ tag: 'invalid', pointer, detail }) as const
   if (configurationId === 'AgentDelegation') {
@@ -254,7 +254,7 @@ function faultOf({
     return invalid('/tx_code', 'A transaction code needs the grant pre-authorized_code.')
   if ((userId !== null && !isUuid(userId)) || (delegationId !== null && !isUuid(delegationId)))
     return { tag: 'unknown_subject', detail: 'The user or delegation does not exist.' }
-  return null
+  return undefined
 }
 
 type Offered = Pick<CredentialOfferRow, 'issuer' | 'configurationId' | 'grantType' | 'txCodeSha256'>

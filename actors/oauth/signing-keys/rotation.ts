@@ -66,7 +66,10 @@ export async function carryOut(
       const plan = sameKeys(rows, seen) ? outlook : planner(rows)
       if (plan.tag === 'too_early') return plan
       if (!suffices(candidates, plan.steps)) return undefined
-      return takeSteps(tx, owner, now, plan.steps, [...candidates], writeAudit)
+      const done = await takeSteps(tx, owner, now, plan.steps, [...candidates])
+      if (done.retired.length > 0) await writeAudit?.(tx, done)
+      const { created, promoted, removed } = done
+      return { tag: 'done' as const, created, promoted, removed }
     })
     if (outcome !== undefined) return outcome
   }
@@ -79,8 +82,7 @@ async function takeSteps(
   now: Date,
   steps: readonly Step[],
   candidates: Candidate[],
-  writeAudit: WriteAudit | undefined,
-): Promise<Done> {
+): Promise<Replaced & Omit<Done, 'tag'>> {
   const done = { created: 0, promoted: 0, removed: 0 }
   const current: string[] = []
   for (const step of steps) {
@@ -95,8 +97,7 @@ async function takeSteps(
     if (step.do === 'remove') done.removed += 1
   }
   const retired = steps.filter((step) => step.do === 'retire')
-  if (retired.length > 0) await writeAudit?.(tx, { retired, current })
-  return { tag: 'done', ...done }
+  return { retired, current, ...done }
 }
 
 /** The kid of the changed key. Undefined if its row was not as planned. */

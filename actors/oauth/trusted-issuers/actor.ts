@@ -45,7 +45,7 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
         const { tenantId } = principal
         const fault =
           id === null || !isUuid(id)
-            ? null
+            ? undefined
             : await inTenant(needs.database, tenantId, context, (tx) =>
                 changeFault(tx, principal, id, change),
               )

@@ -58,15 +58,15 @@ export async function prove(
   const jws = readIssuerJws(assertion)
   if ('step' in jws) return { failed: [jws] }
   const misused = typeFault(jws, purpose)
-  if (misused !== null) return { failed: [misused] }
+  if (misused !== undefined) return { failed: [misused] }
   const issuer = await issuerOf(needs, tenantId, jws, purpose)
   if ('step' in issuer) return { failed: [issuer] }
   const unsigned = await signatureFault(needs, jws, issuer)
-  if (unsigned !== null) return { failed: [unsigned] }
+  if (unsigned !== undefined) return { failed: [unsigned] }
   const now = { nowSecs: needs.clock.nowSecs(), ownIssuer: needs.ownIssuer }
   const faultOf = purpose === 'workload' ? claimsFault : assertionFault
   const fault = faultOf(jws, issuer, now)
-  return fault === null ? { issuer, jws } : { failed: [fault], issuer }
+  return fault === undefined ? { issuer, jws } : { failed: [fault], issuer }
 }
 
 /** Every step for a token of a workload but the single use of `jti`. */
@@ -108,8 +108,8 @@ export function singleUse({ issuer, jws }: Proven, clock: Clock): [key: string, 
 }
 
 /** A token for people is none for workloads, even where one issuer has both purposes. */
-function typeFault({ typ }: IssuerJws, purpose: Purpose): StepFailed | null {
-  if (isIdJagType(typ) === (purpose === 'identity_assertion')) return null
+function typeFault({ typ }: IssuerJws, purpose: Purpose): StepFailed | undefined {
+  if (isIdJagType(typ) === (purpose === 'identity_assertion')) return undefined
   return purpose === 'workload'
     ? failed('purpose', 'an identity assertion speaks for a person')
     : failed('parse', 'typ must be oauth-id-jag+jwt')
@@ -151,7 +151,7 @@ async function signatureFault(
   { keys }: AdmissionNeeds,
   jws: IssuerJws,
   issuer: TrustedIssuer,
-): Promise<StepFailed | null> {
+): Promise<StepFailed | undefined> {
   let found = await keys.of(issuer, false)
   if ('unreachable' in found) return failed('key', found.unreachable)
   let candidates = candidatesOf(found, jws)
@@ -162,7 +162,7 @@ async function signatureFault(
     candidates = candidatesOf(found, jws)
   }
   if (candidates.length === 0) return failed('key', 'the issuer has no such key')
-  for (const key of candidates) if (await isSignedByIssuer(jws, key)) return null
+  for (const key of candidates) if (await isSignedByIssuer(jws, key)) return undefined
   return failed('signature', 'no key of the issuer made the signature')
 }
 

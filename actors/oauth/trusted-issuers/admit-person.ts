@@ -50,7 +50,7 @@ export const admitIdentityAssertion: TrustedIssuerHandler<'admitIdentityAssertio
   if ('failed' in proven) return refused(tools, proven, context.requestId)
   const { issuer, jws } = proven
   const fault = requestFault(jws.claims, message)
-  if (fault !== null) return refused(tools, { failed: [fault], issuer }, context.requestId)
+  if (fault !== undefined) return refused(tools, { failed: [fault], issuer }, context.requestId)
   const use = await used(tools, proven, message)
   if (use === 'again') {
     const other = failed('jti', 'the token was used by another client or with another key')
@@ -86,12 +86,12 @@ async function refused(tools: TrustedIssuerTools, why: Refused, requestId: strin
 function requestFault(
   { client_id: named, cnf }: Claims,
   { clientId, jkt }: AdmitIdentityAssertion,
-): StepFailed | null {
+): StepFailed | undefined {
   if (named !== clientId) return failed('target', 'client_id is another client')
-  if (cnf === undefined) return null
+  if (cnf === undefined) return undefined
   const bound = typeof cnf === 'object' && cnf !== null ? (cnf as Claims)['jkt'] : undefined
   return typeof bound === 'string' && bound === jkt
-    ? null
+    ? undefined
     : failed('target', 'cnf is another key than the DPoP proof has')
 }
 

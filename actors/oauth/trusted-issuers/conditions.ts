@@ -19,7 +19,7 @@ export const PINNED: Readonly<Record<TrustedIssuer['kind'], string>> = {
 /** The first fault of the conditions of a rule: the index of the condition, and why. */
 export function conditionFault(
   conditions: readonly RuleCondition[],
-): { readonly index: number; readonly detail: string } | null {
+): { readonly index: number; readonly detail: string } | undefined {
   for (const [index, { claim, op, value }] of conditions.entries()) {
     if (pathOf(claim).some((name) => name === ''))
       return { index, detail: 'claim must be names that dots separate' }
@@ -30,7 +30,7 @@ export function conditionFault(
     if (value.split('/').some((segment) => segment.includes('*') && segment !== '*'))
       return { index, detail: 'an asterisk of a glob must be a whole segment between slashes' }
   }
-  return null
+  return undefined
 }
 
 /** True if the rule pins what `PINNED` says. The path of a SPIFFE ID may end with an asterisk: its trust domain is pinned. */

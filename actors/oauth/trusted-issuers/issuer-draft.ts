@@ -27,14 +27,14 @@ const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/
 const KEY_SET_CHARACTERS_MAX = 65_536
 const PRIVATE = /"(?:d|k|p|q|dp|dq|qi)":/
 
-/** The first fault of a draft. Null if the draft is valid. */
+/** The first fault of a draft. Undefined if the draft is valid. */
 export function draftFault(
   draft: TrustedIssuerDraft,
   { urlFaultOf, ownIssuer }: Pick<TrustedIssuersNeeds, 'urlFaultOf' | 'ownIssuer'>,
-): MemberInvalid | null {
+): MemberInvalid | undefined {
   const { kind, issuer, jwksUri, jwks, spiffe } = draft
   const misfit = purposeFault(draft, ownIssuer)
-  if (misfit !== null) return misfit
+  if (misfit !== undefined) return misfit
   if ((kind === 'spiffe') !== (spiffe !== null))
     return invalid('/spiffe', 'spiffe is for the kind spiffe, and required there.')
   if (spiffe !== null && (jwks !== null || jwksUri !== null))
@@ -46,15 +46,15 @@ export function draftFault(
       : invalid('/issuer', 'The issuer must be an https URL without query and fragment.')
   if (jwks !== null && jwksUri !== null) return invalid('/jwks', 'Send jwks or jwks_uri, not both.')
   if (jwks !== null) return keysFault(jwks)
-  return jwksUri === null ? null : addressFault('/jwks_uri', jwksUri, urlFaultOf)
+  return jwksUri === null ? undefined : addressFault('/jwks_uri', jwksUri, urlFaultOf)
 }
 
 /** An issuer for people has no rules: its members say for whom it speaks. */
-function purposeFault(draft: TrustedIssuerDraft, ownIssuer: string): MemberInvalid | null {
+function purposeFault(draft: TrustedIssuerDraft, ownIssuer: string): MemberInvalid | undefined {
   const { purposes, kind, issuer, audiences, subjectMapping, emailDomains, trustAudSub } = draft
   if (purposes[0] === 'workload')
     return subjectMapping === null && emailDomains.length === 0 && !trustAudSub
-      ? null
+      ? undefined
       : invalid('/subject_mapping', 'These members are for the purpose identity_assertion.')
   if (kind !== 'oidc' && kind !== 'static_jwks')
     return invalid('/kind', 'An issuer for people is of the kind oidc or static_jwks.')
@@ -67,7 +67,7 @@ function purposeFault(draft: TrustedIssuerDraft, ownIssuer: string): MemberInval
     return invalid('/email_domains', 'email_domains are for email and jit, and required there.')
   const index = emailDomains.findIndex((domain) => mailDomain(domain) !== domain)
   return index < 0
-    ? null
+    ? undefined
     : invalid(`/email_domains/${index}`, 'It must be a domain in lower case (A-labels).')
 }
 
@@ -77,13 +77,13 @@ export async function domainsFault(
   domains: readonly string[],
   tenantId: string,
   context: MessageContext,
-): Promise<AudienceRefused | null> {
+): Promise<AudienceRefused | undefined> {
   for (const domain of domains) {
     if (mailDomain(domain) !== domain) continue
     const fault = await ownershipFault(needs, `https://${domain}`, tenantId, context)
-    if (fault !== null) return fault
+    if (fault !== undefined) return fault
   }
-  return null
+  return undefined
 }
 
 /** Members on which the rules of an issuer rest. */
@@ -95,9 +95,9 @@ export async function changeFault(
   { tenantId, scopes }: Principal,
   id: string,
   change: Change<TrustedIssuerMembers>,
-): Promise<IssuerRefused | null> {
+): Promise<IssuerRefused | MemberInvalid | undefined> {
   const row = await trustedIssuerTable.find(tx, tenantId, id)
-  if (row === undefined) return null
+  if (row === undefined) return undefined
   const fixed = FIXED.find(
     (name) =>
       change[name] !== undefined && JSON.stringify(change[name]) !== JSON.stringify(row[name]),
@@ -109,14 +109,14 @@ export async function changeFault(
     const beyond = powersBeyond(target?.scopes ?? [], scopes)
     if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
   }
-  return null
+  return undefined
 }
 
 function spiffeFault(
   issuer: string,
   spiffe: NonNullable<TrustedIssuerDraft['spiffe']>,
-  urlFaultOf: (url: string) => string | null,
-): MemberInvalid | null {
+  urlFaultOf: (url: string) => string | undefined,
+): MemberInvalid | undefined {
   const { trust_domain: domain, bundle_endpoint_url: bundle } = spiffe
   if (!TRUST_DOMAIN.test(domain))
     return invalid(
@@ -128,20 +128,24 @@ function spiffeFault(
   return addressFault('/spiffe/bundle_endpoint_url', bundle, urlFaultOf)
 }
 
-function keysFault(jwks: Readonly<Record<string, unknown>>): MemberInvalid | null {
+function keysFault(jwks: Readonly<Record<string, unknown>>): MemberInvalid | undefined {
   const text = JSON.stringify(jwks)
-  if (text.length > KEY_SET_CHARACTERS_MAX || keySetFault(jwks) !== null)
+  if (text.length > KEY_SET_CHARACTERS_MAX || keySetFault(jwks) !== undefined)
     return invalid('/jwks', `A key set has keys, and at most ${KEY_SET_CHARACTERS_MAX} characters.`)
-  return PRIVATE.test(text) ? invalid('/jwks', 'The key set has a private or symmetric key.') : null
+  return PRIVATE.test(text)
+    ? invalid('/jwks', 'The key set has a private or symmetric key.')
+    : undefined
 }
 
 function addressFault(
   pointer: string,
   url: string,
-  urlFaultOf: (url: string) => string | null,
-): MemberInvalid | null {
+  urlFaultOf: (url: string) => string | undefined,
+): MemberInvalid | undefined {
   const fault = urlFaultOf(url)
-  return fault === null ? null : invalid(pointer, `The address cannot be fetched: ${fault}.`)
+  return fault === undefined
+    ? undefined
+    : invalid(pointer, `The address cannot be fetched: ${fault}.`)
 }
 
 const invalid = (pointer: string, detail: string): MemberInvalid => ({

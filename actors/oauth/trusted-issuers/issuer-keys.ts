@@ -47,7 +47,11 @@ export function issuerKeys(documents: Pick<RemoteDocuments, 'get'>, clock: Clock
     return keys
   }
 
-  async function get(url: string, refresh: boolean, check: (document: unknown) => string | null) {
+  async function get(
+    url: string,
+    refresh: boolean,
+    check: (document: unknown) => string | undefined,
+  ) {
     return documents.get({ kind: 'keys', url, check, stale: true, refresh })
   }
 
@@ -84,18 +88,18 @@ export function issuerKeys(documents: Pick<RemoteDocuments, 'get'>, clock: Clock
   }
 }
 
-/** Why a document is no key set (RFC 7517 section 5). Null if it is one. */
-export function keySetFault(document: unknown): string | null {
+/** Why a document is no key set (RFC 7517 section 5). Undefined if it is one. */
+export function keySetFault(document: unknown): string | undefined {
   const { keys } = (document ?? {}) as { readonly keys?: unknown }
   if (!Array.isArray(keys)) return 'the document has no keys'
-  return keys.length > KEYS_MAX ? `the document has more than ${KEYS_MAX} keys` : null
+  return keys.length > KEYS_MAX ? `the document has more than ${KEYS_MAX} keys` : undefined
 }
 
-function metadataFault(document: unknown, issuer: string): string | null {
+function metadataFault(document: unknown, issuer: string): string | undefined {
   const { issuer: stated, jwks_uri: uri } = (document ?? {}) as Members
   // OpenID Connect Discovery section 4.3.
   if (stated !== issuer) return 'issuer of the metadata differs from the issuer'
-  return typeof uri === 'string' && URL.canParse(uri) ? null : 'jwks_uri is missing'
+  return typeof uri === 'string' && URL.canParse(uri) ? undefined : 'jwks_uri is missing'
 }
 
 /** Skips keys of other types and uses, and keys that cannot be imported: a set may contain any (RFC 7517 section 5). */

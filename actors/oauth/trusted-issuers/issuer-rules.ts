@@ -54,7 +54,7 @@ export const createTrustedIssuerRule: TrustedIssuerHandler<'createTrustedIssuerR
         detail: `A rule has at most ${RULE_CHARACTERS_MAX} characters.`,
       }
     const fault = conditionFault(draft.conditions)
-    if (fault !== null)
+    if (fault !== undefined)
       return { tag: 'invalid', pointer: `/conditions/${fault.index}`, detail: `${fault.detail}.` }
     if (!isPinned(issuer, draft.conditions))
       return { tag: 'not_pinned', claim: PINNED[issuer.kind] }

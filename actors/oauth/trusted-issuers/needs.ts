@@ -12,7 +12,7 @@ export type TrustedIssuersNeeds = Omit<AdmissionNeeds, 'known' | 'keys' | 'mayLo
   readonly tenants: ActorRef<TenantsProtocol>
   readonly isOwnAddress: (uri: string) => boolean
   /** The fault of a URL that would be fetched. Null if it may be. */
-  readonly urlFaultOf: (url: string) => string | null
+  readonly urlFaultOf: (url: string) => string | undefined
 }
 export type TrustedIssuerTools = TrustedIssuersNeeds &
   AdmissionNeeds & {

@@ -86,13 +86,13 @@ async function byAddress(
     return failed('rule', `the issuer may not state addresses of ${domain}`)
   // The tenant may have lost the domain since it stated it.
   const lost = await ownershipFault(tools, `https://${domain}`, issuer.tenantId, context)
-  if (lost !== null) return failed('rule', `${domain} is not a verified domain of the tenant`)
+  if (lost !== undefined) return failed('rule', `${domain} is not a verified domain of the tenant`)
   const account = await tools.database.system(
     (tx) => findAddressed(tx, issuer.tenantId, email),
     context,
   )
   const fault = addressFault(account, issuer.subjectMapping === 'jit', isReserved(email))
-  if (fault === null) return { email, account }
+  if (fault === undefined) return { email, account }
   // A concurrent request may have made the user and the link since.
   const linked = await findLink(tools, proven, context)
   return linked?.active === true ? linked : failed(...fault)
@@ -103,13 +103,13 @@ function addressFault(
   account: AddressedAccount | undefined,
   mayCreate: boolean,
   isOfNoMailbox: boolean,
-): readonly ['rule' | 'target', string] | null {
+): readonly ['rule' | 'target', string] | undefined {
   if (account === undefined || account.status === null) {
     if (!mayCreate) return ['rule', 'no user has this address']
-    if (account === undefined || isOfNoMailbox) return null
+    if (account === undefined || isOfNoMailbox) return undefined
   } else if (account.status !== 'active') return ['target', 'the user is not active']
   if (!account.accountActive) return ['target', 'the user is not active']
-  return account.proved ? null : ['rule', 'the address of the user is not verified here']
+  return account.proved ? undefined : ['rule', 'the address of the user is not verified here']
 }
 
 /** Links the subject, and makes a missing user. Null if a concurrent request was first: then it finds the link. */
@@ -129,7 +129,7 @@ export function linkPerson(
       const isUser = account !== undefined && account.id !== null && account.sub !== null
       const user = isUser
         ? { id: account.id!, sub: account.sub! }
-        : await provision(tx, tools, proven, found, address, context)
+        : await provision(tx, tools, { ...proven, ...found, address }, context)
       if (user === null) return null
       const link = {
         tenantId,
@@ -160,9 +160,7 @@ function orFirst(error: unknown): null {
 async function provision(
   tx: Transaction,
   tools: TrustedIssuerTools,
-  { issuer, jws }: Proven,
-  { email, account }: ByAddress,
-  address: string,
+  { issuer, jws, email, account, address }: Proven & ByAddress & { readonly address: string },
   context: MessageContext,
 ): Promise<{ readonly id: string; readonly sub: string } | null> {
   const { tenantId } = issuer

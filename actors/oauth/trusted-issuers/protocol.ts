@@ -38,8 +38,8 @@ export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, Issuer
 /** The caller lacks scopes of the application that a rule names. */
 export type RuleForbidden = { readonly tag: 'forbidden'; readonly scopes: readonly string[] }
 
-/** `conflict`: the tenant trusts the issuer for this purpose already. */
-export type IssuerRefused = MemberInvalid | RuleForbidden | AudienceRefused
+/** `conflict` too if the tenant trusts the issuer for this purpose. */
+export type IssuerRefused = RuleForbidden | AudienceRefused
 
 export type RulesListed = {
   readonly tag: 'listed'

@@ -32,12 +32,12 @@ export function issuerNames({ iss, sub }: Claims, purpose: Purpose): readonly st
   )
 }
 
-/** The first fault of the times and the audience. Null if they are right. */
+/** The first fault of the times and the audience. Undefined if they are right. */
 export function claimsFault(
   { claims }: IssuerJws,
   issuer: TrustedIssuer,
   { nowSecs, ownIssuer }: { readonly nowSecs: number; readonly ownIssuer: string },
-): StepFailed | null {
+): StepFailed | undefined {
   const { exp, nbf, iat, jti } = claims
   const skew = issuer.clockSkewSecs
   if (!isTime(exp)) return failed('exp', 'exp is missing: a token without an end is refused')
@@ -52,10 +52,10 @@ export function claimsFault(
   if (age > issuer.maxTokenAgeSecs + skew)
     return failed('iat', `the token is older than ${issuer.maxTokenAgeSecs} seconds`)
   const audience = audienceFault(claims, issuer, ownIssuer)
-  if (audience !== null) return audience
-  if (!issuer.requireJti || isSpiffe) return null
+  if (audience !== undefined) return audience
+  if (!issuer.requireJti || isSpiffe) return undefined
   return typeof jti === 'string' && jti !== '' && jti.length <= ID_CHARACTERS_MAX
-    ? null
+    ? undefined
     : failed('jti', `jti must be a text of 1 to ${ID_CHARACTERS_MAX} characters`)
 }
 
@@ -63,12 +63,12 @@ const ASSERTION_AGE_SECS_MAX = 600
 const ASSERTION_SKEW_SECS_MAX = 60
 const ASSERTION_LIFETIME_SECS_MAX = 3_600
 
-/** The first fault of the times, the audience and the members of an ID-JAG. Null if they are right. */
+/** The first fault of the times, the audience and the members of an ID-JAG. Undefined if they are right. */
 export function assertionFault(
   jws: IssuerJws,
   issuer: TrustedIssuer,
   now: { readonly nowSecs: number; readonly ownIssuer: string },
-): StepFailed | null {
+): StepFailed | undefined {
   const { iss, aud, exp, iat } = jws.claims
   // Who asks for its own assertions would get around the policies of both tenants.
   if (iss === now.ownIssuer) return failed('issuer', 'this service is the issuer itself')
@@ -80,25 +80,25 @@ export function assertionFault(
     requireJti: true,
   }
   const fault = claimsFault(jws, strict, now)
-  if (fault !== null) return fault
+  if (fault !== undefined) return fault
   if ([aud].flat().length !== 1) return failed('aud', 'aud must be one value')
   return Number(exp) - Number(iat) > ASSERTION_LIFETIME_SECS_MAX
     ? failed('exp', `the token lasts longer than ${ASSERTION_LIFETIME_SECS_MAX} seconds`)
-    : null
+    : undefined
 }
 
 function audienceFault(
   { aud }: Claims,
   { audiences, kind }: TrustedIssuer,
   ownIssuer: string,
-): StepFailed | null {
+): StepFailed | undefined {
   const accepted = audiences.length > 0 ? audiences : [ownIssuer, `${ownIssuer}/`]
   const stated: readonly unknown[] = Array.isArray(aud) ? aud : [aud]
   // A JWT-SVID for several audiences could be presented by each of them to the others.
   if (kind === 'spiffe' && stated.length !== 1)
     return failed('aud', 'aud of a JWT-SVID must be one value')
   return stated.some((one) => accepted.includes(one as string))
-    ? null
+    ? undefined
     : failed('aud', `aud is ${shown(aud)}: it must be ${accepted.join(' or ')}`)
 }
 

@@ -99,10 +99,10 @@ export function untimely(
   { exp, nbf }: Readonly<Record<string, unknown>>,
   nowSecs: number,
   aheadSecsMax: number,
-): 'the proof has expired' | 'the proof is not valid yet' | null {
+): 'the proof has expired' | 'the proof is not valid yet' | undefined {
   if (exp !== undefined && (!isTime(exp) || exp <= nowSecs)) return 'the proof has expired'
   const isEarly = nbf !== undefined && (!isTime(nbf) || nbf > nowSecs + aheadSecsMax)
-  return isEarly ? 'the proof is not valid yet' : null
+  return isEarly ? 'the proof is not valid yet' : undefined
 }
 
 /** The object in canonical base64url, without duplicate members: jose ignores both. */

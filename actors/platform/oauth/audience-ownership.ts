@@ -61,22 +61,22 @@ type OwnershipNeeds = {
   readonly isOwnAddress: (uri: string) => boolean
 }
 
-/** Why the tenant may not have the audience, an absolute URI. Null if it may. */
+/** Why the tenant may not have the audience, an absolute URI. Undefined if it may. */
 export async function ownershipFault(
   { database, tenants, isOwnAddress }: OwnershipNeeds,
   audience: string,
   tenantId: string,
   context: MessageContext,
-): Promise<AudienceRefused | null> {
+): Promise<AudienceRefused | undefined> {
   if (isOwnAddress(audience)) return { tag: 'conflict' }
-  if (!HOSTED.has(new URL(audience).protocol)) return null
+  if (!HOSTED.has(new URL(audience).protocol)) return undefined
   const resolved = await tenants.resolve({ tenantId }, context)
   if (resolved.tag !== 'resolved') throw new Error('the tenant of the token does not exist')
   const host = hostToVerify(audience, resolved.tenant.environment === 'sandbox')
-  if (host === null) return null
+  if (host === null) return undefined
   // The owners of domains are global, so the look-up crosses tenants.
   const owned = await database.system((tx) => ownsDomain(tx, tenantId, domainsAbove(host)), context)
-  return owned ? null : { tag: 'domain_not_verified', host }
+  return owned ? undefined : { tag: 'domain_not_verified', host }
 }
 
 /** Whether a resource needs a verified domain: the host, or null for a local one. */

@@ -81,7 +81,7 @@ export function createDialer(options: DialerOptions): Connector {
   const lookup: LookupFunction = (hostname, { all }, done) => {
     const answer = (error: Error | null, addresses: readonly LookupAddress[]) => {
       const failure = error ?? judge(hostname, addresses, isAllowed)
-      if (failure !== null) return done(failure, [])
+      if (failure !== undefined) return done(failure, [])
       if (all === true) return done(null, [...addresses])
       done(null, addresses[0]!.address, addresses[0]!.family)
     }
@@ -188,11 +188,13 @@ function judge(
   hostname: string,
   addresses: readonly LookupAddress[],
   isAllowed: (address: string) => boolean,
-): Error | null {
+): Error | undefined {
   if (addresses.length === 0) {
     return Object.assign(new Error(`${hostname} has no address`), { code: 'ENOTFOUND' })
   }
-  return addresses.every(({ address }) => isAllowed(address)) ? null : new AddressRefused(hostname)
+  return addresses.every(({ address }) => isAllowed(address))
+    ? undefined
+    : new AddressRefused(hostname)
 }
 
 function peerOf(socket: Socket): string {

@@ -41,7 +41,7 @@ export interface Documents {
    * expected content, such as a key set without the key.
    */
   fetch(url: string, options?: { readonly refresh?: boolean | undefined }): Promise<Fetched>
-  /** The fault of a URL, without a request; null for a valid one. */
+  /** The fault of a URL, without a request; undefined for a valid one. */
   faultOf: FaultOf
   close(): Promise<void>
 }

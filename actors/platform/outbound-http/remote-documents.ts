@@ -41,7 +41,7 @@ type Asked = {
   readonly kind: RemoteDocumentKind
   readonly url: string
   /** The fault of a fetched document, or null. */
-  readonly check: (document: unknown) => string | null
+  readonly check: (document: unknown) => string | undefined
   /** Accepts a document that is stale if its host is away: for grants that live already. */
   readonly stale: boolean
   /** Bypasses the stored document, at most once in ten seconds. */
@@ -157,7 +157,7 @@ async function fetchRemote(
   if (document === undefined)
     return { tag: 'faulty', fault: 'the document is not valid JSON with unique members' }
   const fault = storable(document) ? check(document) : 'the document contains a NUL character'
-  if (fault !== null) return { tag: 'faulty', fault }
+  if (fault !== undefined) return { tag: 'faulty', fault }
   const fetchedAt = clock.now()
   const freshUntil = new Date(fetchedAt.getTime() + freshSecs(response.headers, fetchedAt) * 1000)
   const members = document as Members

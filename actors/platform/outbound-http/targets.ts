@@ -53,14 +53,14 @@ export function judgeTarget(text: string, rules: TargetRules): TargetVerdict {
   return { tag: 'target', url }
 }
 
-/** What is wrong with a URL of a caller that the service calls. Null for a URL that it may call. */
-export type FaultOf = (url: string) => UrlFault | null
+/** What is wrong with a URL of a caller that the service calls. Undefined for a URL that it may call. */
+export type FaultOf = (url: string) => UrlFault | undefined
 
 export const faultsUnder =
   (rules: TargetRules): FaultOf =>
   (url) => {
     const target = judgeTarget(url, rules)
-    return target.tag === 'refused' ? target.fault : null
+    return target.tag === 'refused' ? target.fault : undefined
   }
 
 /** Error details for the author of a URL. */

@@ -227,7 +227,7 @@ async function validateAndRelay(
           : unsealing
       if (share.isGivenUp) throw new GivenUp()
       const holds = { byteBudget, credential, share }
-      begun = await begin(needs, request, { url, headers }, admitted, holds, context)
+      begun = await begin(needs, { request, url, headers }, admitted, holds, context)
     } catch (error) {
       // Admitted but not sent: return the bytes and record the end.
       credential?.release()
@@ -238,8 +238,7 @@ async function validateAndRelay(
       if (error instanceof TokenUnavailable) return tokenFailure(error.why)
       throw error
     }
-    const { hopTimeoutMs: handoverMs } = needs.bufferedLimits
-    const outcome = outcomeOf(request, begun, share, handoverMs, context)
+    const outcome = outcomeOf(needs, request, begun, share, context)
     return outcome instanceof Promise ? await outcome : outcome
   } finally {
     share.isAnswered = true
@@ -255,7 +254,11 @@ function byteBudgetOf({ admission }: ProxyNeeds, { facts, budget }: Admitted): B
 }
 
 /** The upstream request before injection. */
-type Outgoing = { readonly url: URL; readonly headers: readonly HeaderPair[] }
+type Outgoing = {
+  readonly request: ProxyRequest
+  readonly url: URL
+  readonly headers: readonly HeaderPair[]
+}
 /** `report` is null while the relay runs. */
 type Begun = { readonly start: RelayStart; readonly report: RelayReport | null }
 
@@ -269,8 +272,7 @@ type Holds = {
 /** Injects the secret and starts the relay. Releases what the call holds when the relay ends. */
 function begin(
   needs: ProxyNeeds,
-  request: ProxyRequest,
-  { url, headers }: Outgoing,
+  { request, url, headers }: Outgoing,
   { facts, row }: Admitted,
   { byteBudget, credential, share }: Holds,
   context: MessageContext,
@@ -355,26 +357,29 @@ const UNSENT: RelayReport = {
 }
 
 function outcomeOf(
+  needs: ProxyNeeds,
   { stream, body: sent }: ProxyRequest,
   begun: Begun,
   share: Share,
-  handoverMs: number,
   context: MessageContext,
 ): ProxyOutcome | Promise<ProxyOutcome> {
   const { start } = begun
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body } = start
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
-  return buffered(start, body, sent, begun, share, handoverMs, context)
+  return buffered(needs, { ...start, body, sent, begun }, share, context)
+}
+
+type Relaying = Extract<RelayStart, { tag: 'relaying' }> & {
+  readonly body: ByteStream
+  readonly sent: ProxyRequest['body']
+  readonly begun: Begun
 }
 
 async function buffered(
-  { status, headers }: Extract<RelayStart, { tag: 'relaying' }>,
-  body: ByteStream,
-  sent: ProxyRequest['body'],
-  begun: Begun,
+  { bufferedLimits: { hopTimeoutMs: handoverMs } }: ProxyNeeds,
+  { status, headers, body, sent, begun }: Relaying,
   share: Share,
-  handoverMs: number,
   context: MessageContext,
 ): Promise<ProxyOutcome> {
   // The response is buffered, so a disconnect is noticed here and not by its reader.

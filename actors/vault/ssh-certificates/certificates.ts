@@ -17,7 +17,7 @@ import {
   type SecretCredentialRow,
   touchVaultCredentials,
 } from '../../../storage/vault/vault-credentials.js'
-import { findAgentGrants, type VaultGrantRow } from '../../../storage/vault/vault-grants.js'
+import { findSigningGrants, type VaultGrantRow } from '../../../storage/vault/vault-grants.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { eventBy } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
@@ -221,7 +221,7 @@ async function authorityOf(
   const row = await findVaultCredential(tx, principal.tenantId, credentialId)
   if (row === undefined) return undefined
   if (owns(principal, row)) return { row, grant: null }
-  const grants = await findAgentGrants(tx, row.tenantId, row.id, principal.subject, 'sign', now)
+  const grants = await findSigningGrants(tx, row.tenantId, row.id, principal.subject, now)
   const grant =
     row.status === 'active'
       ? grants.find((candidate) => isActive(candidate, now))
@@ -235,7 +235,7 @@ async function stillGranted(
   grant: VaultGrantRow,
   now: Date,
 ): Promise<boolean> {
-  const grants = await findAgentGrants(tx, tenantId, grant.credentialId, subject, 'sign', now)
+  const grants = await findSigningGrants(tx, tenantId, grant.credentialId, subject, now)
   return grants.some((current) => current.id === grant.id && isActive(current, now))
 }
 

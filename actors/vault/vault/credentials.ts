@@ -64,7 +64,7 @@ export const createVaultCredential: VaultHandler<'createVaultCredential'> = asyn
   const { tokenOf } = message
   const sealed =
     tokenOf === null
-      ? await seal(needs, tenantId, id, credentialType, authScheme, message.secret, context)
+      ? await seal(needs, tenantId, { ...message, id, authScheme }, context)
       : NO_SECRET
   if ('tag' in sealed) return sealed
   return createOnce(
@@ -144,13 +144,17 @@ async function tokenSourceFault(
 /** The stored secret; for an SSH CA also its public key. */
 type SealedSecret = { readonly secret: Uint8Array; readonly caPublicKey: string | null }
 
+type Sealable = {
+  readonly id: string
+  readonly credentialType: CredentialType
+  readonly authScheme: string
+  readonly secret: string | null
+}
+
 async function seal(
   { sealer, sshCertificates, urlFaultOf }: VaultNeeds,
   tenantId: string,
-  id: string,
-  type: CredentialType,
-  authScheme: string,
-  secret: string | null,
+  { id, credentialType: type, authScheme, secret }: Sealable,
   context: MessageContext,
 ): Promise<SealedSecret | VaultInvalid> {
   let bytes: Uint8Array
@@ -206,35 +210,20 @@ async function rotated(
   })
   if ('tag' in found) return found
   if (found.status === 'revoked') return { tag: 'revoked' }
-  const { credentialType, authScheme, tokenOf } = found
+  const { credentialType, tokenOf } = found
   if (tokenOf !== null) return invalid('/secret', `The credential uses the token of ${tokenOf}.`)
   if (secret === null && credentialType !== 'ssh_ca') {
     return invalid('/secret', 'Required for this credential_type.')
   }
   // Type and scheme are immutable, so the checks made before the transaction stay valid.
-  const sealed = await seal(
-    needs,
-    tenantId,
-    credentialId,
-    credentialType,
-    authScheme,
-    secret,
-    context,
-  )
+  const sealed = await seal(needs, tenantId, { ...found, secret }, context)
   if ('tag' in sealed) return sealed
   return inTenant(database, tenantId, context, async (tx) => {
     const locked = await lockVaultCredential(tx, tenantId, credentialId)
     if (locked === undefined) return UNKNOWN
     if (locked.status === 'revoked') return { tag: 'revoked' }
     const now = clock.now()
-    const row = await replaceCredentialSecret(
-      tx,
-      tenantId,
-      credentialId,
-      sealed.secret,
-      sealed.caPublicKey,
-      now,
-    )
+    const row = await replaceCredentialSecret(tx, tenantId, credentialId, sealed, now)
     // The cached access token belongs to the previous secret.
     await forgetManagedToken(tx, tenantId, credentialId)
     const eventContext = { caller, random, now, requestId: context.requestId }

@@ -149,7 +149,7 @@ function judgeExport(
     return denied('credential_not_exportable', 'the credential is not exportable')
   }
   const fault = kindFault(kind, row.credentialType)
-  if (fault !== null) return { tag: 'wrong_kind', detail: fault }
+  if (fault !== undefined) return { tag: 'wrong_kind', detail: fault }
   // An exported secret escapes the limits of a grant, so the grant must have none.
   const grant = exportable.find(isUnlimited)
   return grant === undefined
@@ -160,11 +160,11 @@ function judgeExport(
     : { tag: 'allowed', row, grantId: grant.id }
 }
 
-function kindFault(kind: ExportKind, type: string): string | null {
+function kindFault(kind: ExportKind, type: string): string | undefined {
   if (type === 'oauth2') {
-    return kind === 'access_token' ? null : 'an oauth2 credential exports access tokens only'
+    return kind === 'access_token' ? undefined : 'an oauth2 credential exports access tokens only'
   }
-  return kind === 'secret' ? null : 'only an oauth2 credential exports access tokens'
+  return kind === 'secret' ? undefined : 'only an oauth2 credential exports access tokens'
 }
 
 function isUnlimited(authority: AuthorityRow) {

@@ -21,7 +21,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import { isUuid } from '../../domain/ids.js'
 import { page } from '../../platform/paging.js'
-import type { EventContext } from '../../domain/events.js'
+import { type EventContext, eventContext } from '../../domain/events.js'
 import { auditEntry, grantRevoked } from './events.js'
 import type { VaultNeeds, VaultHandler } from './needs.js'
 import { grantingRefusal } from './ownership.js'
@@ -204,7 +204,7 @@ function granting<Created extends { readonly tag: 'created' }>(
       async (): Promise<Created | VaultInvalid | CredentialRevoked> =>
         row.status === 'revoked'
           ? { tag: 'revoked' }
-          : create(tx, row, eventContextOf(needs, caller, context)),
+          : create(tx, row, eventContext(needs, caller, context)),
       (outcome) => (outcome.tag === 'created' ? outcome : undefined),
     )
   })
@@ -219,17 +219,9 @@ function ending<Outcome>(
 ): Promise<Outcome> {
   const { tenantId } = caller.principal
   const ended = inTenant(needs.database, tenantId, context, (tx) =>
-    end(tx, eventContextOf(needs, caller, context)),
+    end(tx, eventContext(needs, caller, context)),
   )
   return changing(needs, caller, ended)
-}
-
-function eventContextOf(
-  { clock, random }: VaultNeeds,
-  caller: Caller,
-  { requestId }: MessageContext,
-): EventContext {
-  return { caller, random, now: clock.now(), requestId }
 }
 
 /** A grantee is an agent that the tenant sees, or an active delegation. */

@@ -189,7 +189,7 @@ async function attempt(
   const keptMs = answer.tag === 'unavailable' ? unavailableMs(answer) : REFUSED_KEPT_MS
   const retryAt = new Date(clock.now().getTime() + keptMs)
   await database.tenant(tenantId, (tx) =>
-    keepRefreshFailure(tx, tenantId, credentialId, refresher, answer, retryAt),
+    keepRefreshFailure(tx, tenantId, credentialId, refresher, { failure: answer, retryAt }),
   )
   // The previous token may still be valid for some seconds.
   const now = clock.now()

@@ -31,7 +31,7 @@ export const listVaultCredentials: VaultHandler<'listVaultCredentials'> = async 
   const rows = await inTenant(database, tenantId, context, (tx) =>
     managed
       ? listVaultCredentialRows(tx, tenantId, limit + 1, after)
-      : listGrantedCredentials(tx, tenantId, grantee, clock.now(), limit + 1, after),
+      : listGrantedCredentials(tx, tenantId, grantee, clock.now(), { limit: limit + 1, after }),
   )
   const { items, next } = page(rows, limit)
   return { tag: 'listed', managed, credentials: items.map(credentialOf), next }

@@ -133,7 +133,7 @@ function oauthFault(secret: string, urlFaultOf: FaultOf): VaultInvalid | undefin
   if (typeof clientId !== 'string' || clientId === '') return fault
   if (typeof tokenUrl !== 'string' || !isTokenUrl(tokenUrl)) return fault
   const prohibited = urlFaultOf(tokenUrl)
-  if (prohibited !== null) return invalid('/secret', `token_url: ${URL_FAULTS[prohibited]}`)
+  if (prohibited !== undefined) return invalid('/secret', `token_url: ${URL_FAULTS[prohibited]}`)
   const known = new Set(['client_secret', 'refresh_token', 'scope'])
   return Object.entries(optional).every(
     ([name, value]) => known.has(name) && typeof value === 'string' && value !== '',

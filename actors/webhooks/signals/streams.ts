@@ -84,8 +84,8 @@ function deliveryFault(
   { issuer, urlRules }: SignalsNeeds,
   { delivery }: StreamDraft,
   id: string | null,
-): MemberInvalid | null {
-  if (delivery === undefined) return null
+): MemberInvalid | undefined {
+  if (delivery === undefined) return undefined
   const { method, endpointUrl, authorizationHeader } = delivery
   if (!DELIVERY_METHODS.includes(method))
     return invalid('/delivery/method', `Must be ${DELIVERY_METHODS.join(' or ')}.`)
@@ -94,13 +94,13 @@ function deliveryFault(
     const target = judgeTarget(endpointUrl, urlRules)
     if (target.tag === 'refused') return invalid('/delivery/endpoint_url', URL_FAULTS[target.fault])
     return authorizationHeader === undefined || HEADER_VALUE.test(authorizationHeader)
-      ? null
+      ? undefined
       : invalid('/delivery/authorization_header', 'Must be visible ASCII characters and spaces.')
   }
   if (endpointUrl !== undefined && (id === null || endpointUrl !== pollUrl(issuer, id)))
     return invalid('/delivery/endpoint_url', 'The service chooses the URL of a poll.')
   return authorizationHeader === undefined
-    ? null
+    ? undefined
     : invalid('/delivery/authorization_header', 'Only a push has one.')
 }
 
@@ -122,7 +122,7 @@ async function sealedDelivery(
 function statedFault(
   record: StreamRecord,
   stated: Readonly<Record<string, unknown>>,
-): MemberInvalid | null {
+): MemberInvalid | undefined {
   const own: Readonly<Record<string, unknown>> = {
     iss: record.iss,
     aud: record.aud,
@@ -134,7 +134,7 @@ function statedFault(
   const other = Object.keys(own).find(
     (name) => stated[name] !== undefined && sorted(stated[name]) !== sorted(own[name]),
   )
-  return other === undefined ? null : invalid(`/${other}`, 'The service sets this member.')
+  return other === undefined ? undefined : invalid(`/${other}`, 'The service sets this member.')
 }
 
 function audit(
@@ -142,12 +142,14 @@ function audit(
   needs: SignalsNeeds,
   caller: Caller,
   context: MessageContext,
-  did: 'created' | 'updated' | 'deleted',
-  id: string,
-  data: Readonly<Record<string, unknown>> = {},
+  { did, id, data }: { did: 'created' | 'updated' | 'deleted'; id: string; data: object },
 ): void {
   const resource = { type: 'signal_stream', id }
-  recordAudit(tx, needs, caller, context, { type: `signal_stream.${did}`, resource, data })
+  recordAudit(tx, needs, caller, context, {
+    type: `signal_stream.${did}`,
+    resource,
+    data: { ...data },
+  })
 }
 
 export const createSignalStream: SignalsHandler<'createSignalStream'> = async (
@@ -158,7 +160,7 @@ export const createSignalStream: SignalsHandler<'createSignalStream'> = async (
   const { tenantId, clientId, subjectType, apiKey } = caller.principal
   if (apiKey === true) return { tag: 'no_receiver' }
   const fault = deliveryFault(needs, draft, null)
-  if (fault !== null) return fault
+  if (fault !== undefined) return fault
   const id = needs.random.uuid()
   const most = needs.settings.streams_per_receiver_max
   const stream = {
@@ -175,7 +177,8 @@ export const createSignalStream: SignalsHandler<'createSignalStream'> = async (
     const row = await insertSignalStream(tx, stream, most)
     if (row === undefined) return { tag: 'too_many' as const, most }
     const record = recordOf(needs, row)
-    audit(tx, needs, caller, context, 'created', id, { events: record.eventsDelivered })
+    const data = { events: record.eventsDelivered }
+    audit(tx, needs, caller, context, { did: 'created', id, data })
     return { tag: 'created' as const, stream: record, replayed: false }
   })
 }
@@ -215,7 +218,7 @@ async function changed(
     if (before === undefined) return UNKNOWN
     const fault =
       deliveryFault(needs, draft, key.id) ?? statedFault(recordOf(needs, before), stated)
-    if (fault !== null) return fault
+    if (fault !== undefined) return fault
     const now = needs.clock.now()
     const kept = isWhole ? null : before
     const row = await updateSignalStreamRow(tx, {
@@ -227,7 +230,8 @@ async function changed(
     })
     if (row === undefined) return UNKNOWN
     const stream = recordOf(needs, row)
-    audit(tx, needs, caller, context, 'updated', key.id, { events: stream.eventsDelivered })
+    const data = { events: stream.eventsDelivered }
+    audit(tx, needs, caller, context, { did: 'updated', id: key.id, data })
     return { tag: 'found', stream }
   })
 }
@@ -250,7 +254,7 @@ export const deleteSignalStream: SignalsHandler<'deleteSignalStream'> = async (
   if (key === undefined) return UNKNOWN
   return inTenant(needs.database, key.tenantId, context, async (tx) => {
     if (!(await deleteSignalStreamRow(tx, key))) return UNKNOWN
-    audit(tx, needs, message.caller, context, 'deleted', key.id)
+    audit(tx, needs, message.caller, context, { did: 'deleted', id: key.id, data: {} })
     return { tag: 'removed' }
   })
 }
@@ -285,7 +289,7 @@ export const updateSignalStreamStatus: SignalsHandler<'updateSignalStreamStatus'
     const change = { ...key, status, reason, now: needs.clock.now() }
     const row = await setSignalStreamStatus(tx, change)
     if (row === undefined) return UNKNOWN
-    audit(tx, needs, caller, context, 'updated', key.id, { status })
+    audit(tx, needs, caller, context, { did: 'updated', id: key.id, data: { status } })
     return statusOf(row)
   })
 }

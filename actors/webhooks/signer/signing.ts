@@ -30,7 +30,7 @@ export function sign(
   previous?: SigningKeys | undefined,
 ): DeliverySigned | SigningRefused {
   const field = faultOf(delivery)
-  if (field !== null) return { tag: 'refused', field }
+  if (field !== undefined) return { tag: 'refused', field }
   if (keys === null || previous === null) return { tag: 'refused', field: 'secret' }
   const { deliveryId, eventType, payload } = delivery
   const timestamp = String(delivery.timestampSecs)
@@ -64,12 +64,12 @@ function keyObject(bytes: Uint8Array): KeyObject {
   return key
 }
 
-function faultOf(delivery: SignedDelivery): SigningRefused['field'] | null {
+function faultOf(delivery: SignedDelivery): SigningRefused['field'] | undefined {
   if (!isCount(delivery.timestampSecs)) return 'timestamp'
   if (!isCount(delivery.maxAgeSecs) || delivery.maxAgeSecs === 0) return 'max_age'
   if (!VISIBLE.test(delivery.deliveryId)) return 'delivery_id'
   if (!VISIBLE.test(delivery.eventType)) return 'event_type'
-  return null
+  return undefined
 }
 
 function isCount(value: number): boolean {

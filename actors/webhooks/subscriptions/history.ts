@@ -45,7 +45,7 @@ export const listWebhookDeliveries: WebhooksHandler<'listWebhookDeliveries'> = a
   return inTenant(database, tenantId, context, async (tx) => {
     if ((await findWebhook(tx, tenantId, webhookId)) === undefined) return UNKNOWN
     const filters = { status, eventType }
-    const rows = await listDeliveries(tx, tenantId, webhookId, filters, limit + 1, after)
+    const rows = await listDeliveries(tx, { tenantId, webhookId }, filters, limit + 1, after)
     const { items, next } = page(rows, limit)
     const attempts = await attemptsOf(
       tx,
@@ -71,7 +71,7 @@ export const replayWebhookDelivery: WebhooksHandler<'replayWebhookDelivery'> = a
     const before = await findDelivery(tx, tenantId, webhookId, deliveryId)
     if (webhook === undefined || before === undefined) return UNKNOWN
     const refused = replayFault(webhook.active, before)
-    if (refused !== null) return { tag: 'refused', reason: refused }
+    if (refused !== undefined) return { tag: 'refused', reason: refused }
     const row = await replayDelivery(tx, tenantId, webhookId, deliveryId, attempts)
     if (row === undefined) return { tag: 'refused', reason: 'waiting' }
     await wake(tx, tenantId, webhookId)
@@ -95,9 +95,9 @@ export const recoverWebhookDeliveries: WebhooksHandler<'recoverWebhookDeliveries
     if (webhook === undefined) return UNKNOWN
     if (!webhook.active) return { tag: 'refused', reason: 'inactive' }
     const max = RECOVER_MAX
-    const replayed = await replayFailedSince(tx, tenantId, webhookId, since, attempts, max)
+    const replayed = await replayFailedSince(tx, { tenantId, webhookId }, since, attempts, max)
     const types = selectedTypes(webhook.eventTypes)
-    const events = await eventsNotDelivered(tx, tenantId, webhookId, since, types, max)
+    const events = await eventsNotDelivered(tx, { tenantId, webhookId }, since, types, max)
     const missing = events.map((event) => ({
       id: random.uuid(),
       tenantId,
@@ -141,7 +141,7 @@ async function wake(tx: Transaction, tenantId: string, webhookId: string): Promi
 function replayFault(active: boolean, { status, eventType }: DeliveryRow) {
   if (eventType === 'webhook.test') return 'test'
   if (status === 'pending' || status === 'retrying') return 'waiting'
-  return active ? null : 'inactive'
+  return active ? undefined : 'inactive'
 }
 
 export function toDelivery(row: DeliveryRow, attempts: readonly Attempt[] = []): Delivery {

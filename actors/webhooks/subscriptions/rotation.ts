@@ -22,8 +22,8 @@ export const rotateWebhookSecret: WebhooksHandler<'rotateWebhookSecret'> = async
   { signal, requestId },
 ) => {
   const { database, sealer, clock, random } = needs
-  const fault = supplied === null ? null : secretFault(supplied)
-  if (fault !== null) return fault
+  const fault = supplied === null ? undefined : secretFault(supplied)
+  if (fault !== undefined) return fault
   if (!isUuid(webhookId)) return { tag: 'unknown' }
   const { tenantId } = caller.principal
   const context = webhookSecretContext(webhookId)

@@ -12,12 +12,12 @@ import type { WebhookDraft, WebhookInvalid } from './protocol.js'
 const URL_CHARS_MAX = 2048
 const GENERATED_BYTES = 32
 
-/** @returns null when the draft is valid. */
+/** @returns undefined when the draft is valid. */
 export function draftFault(
   draft: WebhookDraft,
   rules: TargetRules,
   offered: readonly EventType[],
-): WebhookInvalid | null {
+): WebhookInvalid | undefined {
   if (draft.url.length > URL_CHARS_MAX) {
     return invalid('/url', `At most ${URL_CHARS_MAX} characters.`)
   }
@@ -34,18 +34,18 @@ export function draftFault(
       'Must be an event type of this deployment, a prefix of event types followed by ".*", or "*".',
     )
   }
-  return null
+  return undefined
 }
 
-/** @returns null when the secret is valid. */
-export function secretFault(secret: string): WebhookInvalid | null {
+/** @returns undefined when the secret is valid. */
+export function secretFault(secret: string): WebhookInvalid | undefined {
   const bytes = Buffer.from(secret, 'utf8')
   if (bytes.length < SECRET_BYTES_MIN || bytes.length > SECRET_BYTES_MAX) {
     return invalid('/secret', `${SECRET_BYTES_MIN} to ${SECRET_BYTES_MAX} UTF-8 bytes.`)
   }
   // A lone surrogate has no UTF-8 form, so both sides could derive different keys.
   if (bytes.toString('utf8') !== secret) return invalid('/secret', 'Must be well-formed Unicode.')
-  return null
+  return undefined
 }
 
 /** Generates a secret in the form that Standard Webhooks libraries expect. */

@@ -46,8 +46,8 @@ export const createWebhook: WebhooksHandler<'createWebhook'> = async (
   const { sealer, clock, random, urlRules, offered, subscriptionsMax: max } = needs
   const { tenantId } = caller.principal
   const fault =
-    draftFault(draft, urlRules, offered) ?? (supplied === null ? null : secretFault(supplied))
-  if (fault !== null) return fault
+    draftFault(draft, urlRules, offered) ?? (supplied === null ? undefined : secretFault(supplied))
+  if (fault !== undefined) return fault
   const id = random.uuid()
   const secret = supplied ?? newWebhookSecret(random)
   const sealed = await sealer.seal(tenantId, webhookSecretContext(id), Buffer.from(secret, 'utf8'))
@@ -80,7 +80,7 @@ export const replaceWebhook: WebhooksHandler<'replaceWebhook'> = async (
   const { database, clock, urlRules, offered } = needs
   const { tenantId } = caller.principal
   const fault = draftFault(draft, urlRules, offered)
-  if (fault !== null) return fault
+  if (fault !== undefined) return fault
   if (!isUuid(webhookId)) return UNKNOWN
   const eventTypes = [...new Set(draft.eventTypes)]
   const change = { tenantId, id: webhookId, ...draft, eventTypes, now: clock.now() }

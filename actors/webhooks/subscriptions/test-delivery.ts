@@ -110,7 +110,7 @@ async function run(
   const body = replayed
     ? await database.tenant(tenantId, (tx) => deliveryBody(tx, tenantId, deliveryId))
     : text
-  await send(needs, message, to, deliveryId, body, given)
+  await send(needs, message, { ...to, deliveryId, body }, given)
   return { tag: 'tested', delivery: await find(needs, message, deliveryId), replayed } as const
 }
 
@@ -152,20 +152,19 @@ async function find(
 async function send(
   { database, sender, signer }: WebhooksNeeds,
   message: TestWebhook,
-  target: DeliveryTarget,
-  id: string,
-  body: string,
+  delivery: DeliveryTarget & { readonly deliveryId: string; readonly body: string },
   given: AbortSignal,
 ) {
   const { tenantId, webhookId } = message
   // Runs to its end even if the caller disconnects, so that the outcome is stored.
   const { retryAfterSecs: _, ...attempt } = await sender.send(
-    { ...target, tenantId, webhookId, deliveryId: id, eventType: TYPE, body },
+    { ...delivery, tenantId, webhookId, eventType: TYPE },
     signer,
     given,
   )
   const status = attempt.error === null ? 'succeeded' : 'failed'
-  const record = { ...attempt, status, tenantId, deliveryId: id, waitSecs: null } as const
+  const { deliveryId } = delivery
+  const record = { ...attempt, status, tenantId, deliveryId, waitSecs: null } as const
   await database.tenant(tenantId, (tx) => recordAttempts(tx, [record]))
 }
 

@@ -42,11 +42,11 @@ const refused = (code: number, message: string, data?: Readonly<Record<string, u
   ...(data === undefined ? {} : { data }),
 })
 
-/** The refusal of a version header that names no supported version, or null. It needs no message. */
-export function refuseVersion(headers: McpHeaders): Extract<Era, { tag: 'refused' }> | null {
+/** The refusal of a version header that names no supported version, or undefined. It needs no message. */
+export function refuseVersion(headers: McpHeaders): Extract<Era, { tag: 'refused' }> | undefined {
   const requested = headers['mcp-protocol-version']
   if (requested === undefined || requested === MODERN_VERSION || LEGACY_HEADERS.has(requested)) {
-    return null
+    return undefined
   }
   return {
     tag: 'refused',
@@ -72,7 +72,8 @@ export function eraOf(
   }
   if (message.kind === 'request' || meta !== undefined) {
     const fault = metaFault(meta)
-    if (fault !== null && message.kind === 'request') return refused(CODES.invalidParams, fault)
+    if (fault !== undefined && message.kind === 'request')
+      return refused(CODES.invalidParams, fault)
     if (claimed !== undefined && claimed !== header) {
       return mismatch('MCP-Protocol-Version', META_VERSION)
     }
@@ -81,34 +82,34 @@ export function eraOf(
 }
 
 /** The members that each modern request must have (MCP 2026-07-28, `_meta`). */
-function metaFault(meta: unknown): string | null {
+function metaFault(meta: unknown): string | undefined {
   if (!isObject(meta)) return 'The params must have the object _meta.'
   if (typeof meta[META_VERSION] !== 'string')
     return `The _meta must have the string ${META_VERSION}.`
   if (!isObject(meta[META_CAPABILITIES])) {
     return `The _meta must have the object ${META_CAPABILITIES}.`
   }
-  return null
+  return undefined
 }
 
 /** Checks Mcp-Method and Mcp-Name. A notification may lack them. */
 function headerFault(
   { kind, method, params }: Extract<Message, { kind: 'request' | 'notification' }>,
   headers: McpHeaders,
-): Era | null {
+): Era | undefined {
   const named = headers['mcp-method']
   if (named === undefined ? kind === 'request' : named !== method) {
     return mismatch('Mcp-Method', 'method')
   }
   const name = nameOf(method, params)
   const header = headers['mcp-name']
-  if (name === undefined && header === undefined) return null
+  if (name === undefined && header === undefined) return undefined
   if (name === undefined) {
     // Only tools/call has a name here. The header of another method is not about this body.
-    return method === 'tools/call' ? mismatch('Mcp-Name', 'params.name') : null
+    return method === 'tools/call' ? mismatch('Mcp-Name', 'params.name') : undefined
   }
   return header !== undefined && decoded(header) === name
-    ? null
+    ? undefined
     : mismatch('Mcp-Name', 'params.name')
 }
 

@@ -90,7 +90,7 @@ export function mcpRoute({
   })
 
   /** Checks the head in the order of docs/reference/operations.md, MCP. */
-  function refuse(head: RequestHead): Problem | null {
+  function refuse(head: RequestHead): Problem | undefined {
     const { headers } = head
     const origin = headers.get('origin')
     // A page that rebinds its name to this address still sends its own origin (MCP 2025-11-25, transports).
@@ -101,10 +101,10 @@ export function mcpRoute({
     const media = headers.has('content-type')
       ? refuseMedia(body, head)
       : ({ name: 'unsupported-media-type', detail: 'The request has no Content-Type.' } as const)
-    if (media !== null) return media
+    if (media !== undefined) return media
     const accept = headers.get('accept')
     const isAccepted = MEDIA_TYPES.every((type) => accepts(accept, [type]))
-    return isAccepted ? null : NOT_ACCEPTABLE
+    return isAccepted ? undefined : NOT_ACCEPTABLE
   }
 
   return ownRoute({

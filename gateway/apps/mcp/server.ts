@@ -65,7 +65,7 @@ export async function answerMcp(call: McpCall): Promise<McpAnswer> {
   const message = parseMessage(bytes)
   const id = message.kind === 'request' ? message.id : null
   const unsupported = refuseVersion(headers)
-  if (unsupported !== null) {
+  if (unsupported !== undefined) {
     const { code, message: text, data } = unsupported
     return { status: 400, body: errorText(id, code, text, data) }
   }

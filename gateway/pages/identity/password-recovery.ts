@@ -28,6 +28,19 @@ const ACCOUNT = { path: '/auth/account', key: 'passkey.new.back' } as const
 type Locked = { readonly tag: 'locked'; readonly retryAfterSecs: number }
 type Fault = { readonly key: MessageKey; readonly field: string | null }
 
+/** The title of each template. */
+const TITLES = {
+  'mail-sent': 'mail.title',
+  forgot: 'forgot.title',
+  link: 'link.title',
+  'password-reset': 'password.title',
+  'password-done': 'password.done.title',
+  'password-change': 'password.change.title',
+  invitation: 'invitation.title',
+  'email-confirm': 'email.title',
+} as const satisfies Readonly<Record<string, MessageKey>>
+type Template = keyof typeof TITLES
+
 const FAULTS: Readonly<Record<string, Fault>> = {
   weak_password: { key: 'invite.weak', field: 'password' },
   common_password: { key: 'password.common', field: 'password' },
@@ -44,12 +57,12 @@ export function mailSentPage(
   context: ReplyContext,
 ): PageAnswer {
   const fault = shown.tag === 'wrong' ? ({ key: 'mail.wrong', field: 'code' } as const) : null
-  return ofFlow('mail-sent', 'mail.title', shown, fault, context, { offers: shown.offers })
+  return ofFlow('mail-sent', shown, fault, context, { offers: shown.offers })
 }
 
 /** After requesting a reset: the same text as for sign-in by mail, without a code. */
 export function resetSentPage(shown: FlowPage & { tag: 'requested' }, context: ReplyContext) {
-  return ofFlow('mail-sent', 'mail.title', shown, null, context, { offers: null })
+  return ofFlow('mail-sent', shown, null, context, { offers: null })
 }
 
 export function forgotPage(
@@ -59,11 +72,11 @@ export function forgotPage(
   const fault = FORGOT_FAULTS[shown.tag] ?? null
   const { shown: captcha, sources: widget, scripted } = captchaParts(shown.captcha)
   const content = { email: shown.email, captcha }
-  return { ...ofFlow('forgot', 'forgot.title', shown, fault, context, content), widget, scripted }
+  return { ...ofFlow('forgot', shown, fault, context, content), widget, scripted }
 }
 
 export function linkPage({ tenant, flow }: LinkPage, context: ReplyContext): PageAnswer {
-  return ofTenant('link', 'link.title', tenant, null, context, { flow })
+  return ofTenant('link', tenant, null, context, { flow })
 }
 
 export function otherBrowserPage({ tenant }: OtherBrowser, context: ReplyContext): PageAnswer {
@@ -92,12 +105,12 @@ export function resetPage(
 ): PageAnswer {
   const fault = FAULTS[shown.tag] ?? null
   const { tenant, email } = shown
-  return ofTenant('password-reset', 'password.title', tenant, fault, context, { email })
+  return ofTenant('password-reset', tenant, fault, context, { email })
 }
 
 export function passwordDonePage({ tenant }: PasswordSet, context: ReplyContext): PageAnswer {
   const content = { tenantId: tenant.id }
-  return ofTenant('password-done', 'password.done.title', tenant, null, context, content)
+  return ofTenant('password-done', tenant, null, context, content)
 }
 
 export function changePage(
@@ -106,10 +119,9 @@ export function changePage(
 ): PageAnswer {
   const wrong = { key: 'password.current.wrong', field: 'current' } as const
   const fault = shown.tag === 'wrong' ? wrong : (FAULTS[shown.tag] ?? null)
+  const refusal = 'retryAfterSecs' in shown ? shown : fault
   const { tenant, email } = shown
-  const locked = 'retryAfterSecs' in shown ? shown.retryAfterSecs : null
-  const title = 'password.change.title'
-  return ofTenant('password-change', title, tenant, fault, context, { email }, locked)
+  return ofTenant('password-change', tenant, refusal, context, { email })
 }
 
 export function invitationPage(
@@ -118,7 +130,7 @@ export function invitationPage(
 ): PageAnswer {
   const { tenant, email, displayName, isKnown, expiresAt } = shown
   const { time } = chooseLanguage(null, context.browser.languages, tenant.locale)
-  return ofTenant('invitation', 'invitation.title', tenant, FAULTS[shown.tag] ?? null, context, {
+  return ofTenant('invitation', tenant, FAULTS[shown.tag] ?? null, context, {
     email,
     displayName,
     isKnown,
@@ -128,7 +140,7 @@ export function invitationPage(
 
 export function verificationPage(shown: VerificationShown, context: ReplyContext): PageAnswer {
   const { tenant, email } = shown
-  return ofTenant('email-confirm', 'email.title', tenant, null, context, { email })
+  return ofTenant('email-confirm', tenant, null, context, { email })
 }
 
 export function verifiedPage({ tenant }: VerificationShown, context: ReplyContext): PageAnswer {
@@ -150,39 +162,37 @@ export function verificationSentPage(
 type Content = Readonly<Record<string, unknown>>
 
 function ofFlow(
-  template: string,
-  titleKey: MessageKey,
+  template: Template,
   shown: FlowPage & ({ readonly tag: string } | Locked),
   fault: Fault | null,
   context: ReplyContext,
   content: Content,
 ): PageAnswer {
   const { tenant, uiLocales, flow, formTargets } = shown
-  const locked = 'retryAfterSecs' in shown ? shown.retryAfterSecs : null
-  const frame = { titleKey, branding: tenant, uiLocales }
-  return { ...rendered(template, frame, fault, locked, context, { ...content, flow }), formTargets }
+  const refusal = 'retryAfterSecs' in shown ? shown : fault
+  const frame = { branding: tenant, uiLocales }
+  return { ...rendered(template, frame, refusal, context, { ...content, flow }), formTargets }
 }
 
 function ofTenant(
-  template: string,
-  titleKey: MessageKey,
+  template: Template,
   tenant: PageTenant,
-  fault: Fault | null,
+  refusal: Fault | Locked | null,
   context: ReplyContext,
   content: Content,
-  lockedSecs: number | null = null,
 ): PageAnswer {
-  return rendered(template, { titleKey, branding: tenant }, fault, lockedSecs, context, content)
+  return rendered(template, { branding: tenant }, refusal, context, content)
 }
 
 function rendered(
-  template: string,
-  frame: Pick<Frame, 'titleKey' | 'branding' | 'uiLocales'>,
-  fault: Fault | null,
-  lockedSecs: number | null,
+  template: Template,
+  frame: Pick<Frame, 'branding' | 'uiLocales'>,
+  refusal: Fault | Locked | null,
   { browser, path }: ReplyContext,
   content: Content,
 ): PageAnswer {
+  const lockedSecs = refusal !== null && 'retryAfterSecs' in refusal ? refusal.retryAfterSecs : null
+  const fault = refusal === null || 'retryAfterSecs' in refusal ? null : refusal
   const locked =
     lockedSecs === null
       ? {}
@@ -194,6 +204,7 @@ function rendered(
     template,
     {
       ...frame,
+      titleKey: TITLES[template],
       acceptLanguage: browser.languages,
       ...(fault === null ? {} : { error: fault }),
       ...locked,

@@ -2,13 +2,12 @@
 import { z } from 'zod'
 import {
   apiResources,
-  type ResourceRefused,
+  type AudienceRefused,
 } from '../../../actors/oauth/resources/api-resources/protocol.js'
 import {
   apiResource,
   type ApiResourceMembers,
 } from '../../../actors/domain/entities/api-resource.js'
-import type { MemberInvalid } from '../../../actors/domain/entities/messages.js'
 import { entityRoutes, MemberPath, unknownRow } from '../../entity-routes.js'
 import { callerOf } from '../../request/caller.js'
 import { problem, type Route, reply, route } from '../../route.js'
@@ -29,7 +28,7 @@ const ResourceMetadata = z
   .meta({ id: 'ProtectedResourceMetadata' })
 
 export const apiResourceRoutes: readonly Route[] = [
-  ...entityRoutes<ApiResourceMembers, ResourceRefused>(apiResources, {
+  ...entityRoutes<ApiResourceMembers, AudienceRefused>(apiResources, {
     entity: apiResource,
     path: RESOURCES,
     noun: { a: 'an', one: 'API resource', many: 'API resources' },
@@ -53,15 +52,13 @@ export const apiResourceRoutes: readonly Route[] = [
           'gets no new tokens, and its running tokens end.',
       },
       remove: { description: 'Its tokens end, and a refresh is refused with `invalid_target`.' },
+      conflict:
+        'The resource is registered already, the audience of an application, or an address of this service.',
     },
     capabilities: ['oauth.api_resources'],
     readers: applicationReaders,
     managers: applicationManagers,
     refusals: {
-      invalid: problem(400, 'bad-request', ({ pointer, detail }: MemberInvalid) => ({
-        detail,
-        errors: [{ pointer: `#${pointer}`, detail }],
-      })),
       domain_not_verified: problem(
         422,
         'unprocessable-content',
@@ -70,10 +67,6 @@ export const apiResourceRoutes: readonly Route[] = [
           detail: `${host} is not a verified domain of this tenant: add and verify the domain first.`,
         }),
       ),
-      conflict: problem(409, 'conflict', {
-        detail:
-          'The resource is registered already, the audience of an application, or an address of this service.',
-      }),
     },
   }),
   route(apiResources, 'getApiResourceMetadata', {

@@ -3,7 +3,6 @@ import {
   identityAssertionPolicy,
   type IdentityAssertionPolicyMembers,
 } from '../../../actors/domain/entities/identity-assertion-policy.js'
-import type { MemberInvalid } from '../../../actors/domain/entities/messages.js'
 import {
   identityAssertionPolicies,
   type PolicyRefused,
@@ -35,19 +34,13 @@ export const identityAssertionPolicyRoutes: readonly Route[] = entityRoutes<
     },
     update: { description: 'Absent members stay unchanged.' },
     remove: { description: 'Assertions that were issued before end within five minutes.' },
+    conflict:
+      'The application has a policy for this audience already, or an application or API resource of this service has the audience.',
   },
   capabilities: ['oauth.identity_assertion_issuer'],
   readers: federationReaders,
   managers: federationManagers,
   refusals: {
-    invalid: problem(400, 'bad-request', ({ pointer, detail }: MemberInvalid) => ({
-      detail,
-      errors: [{ pointer: `#${pointer}`, detail }],
-    })),
-    conflict: problem(409, 'conflict', {
-      detail:
-        'The application has a policy for this audience already, or an application or API resource of this service has the audience.',
-    }),
     client_unknown: problem(422, 'unprocessable-content', {
       detail: 'client_id is no active confidential application of this tenant.',
       errors: [{ pointer: '#/client_id', detail: 'must be an active confidential application' }],

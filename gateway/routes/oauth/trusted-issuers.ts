@@ -6,7 +6,6 @@ import {
   STEPS,
   trustedIssuers,
 } from '../../../actors/oauth/trusted-issuers/protocol.js'
-import type { MemberInvalid } from '../../../actors/domain/entities/messages.js'
 import {
   type Rule,
   RULE_MEMBERS,
@@ -14,7 +13,7 @@ import {
   type TrustedIssuerMembers,
 } from '../../../actors/domain/entities/trusted-issuer.js'
 import { scopeChallenge } from '../../request/authenticate.js'
-import { entityRoutes, MemberPath, unknownRow } from '../../entity-routes.js'
+import { entityRoutes, invalidMember, MemberPath, unknownRow } from '../../entity-routes.js'
 import { callerOf } from '../../request/caller.js'
 import { json, empty, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -36,11 +35,6 @@ export const federationManagers = {
 
 const shared = { tags: ['Trusted issuers'], exposure: 'public' } as const
 const unknown = unknownRow('trusted issuer')
-const invalid = problem(400, 'bad-request', ({ pointer, detail }: MemberInvalid) => ({
-  detail,
-  errors: [{ pointer: `#${pointer}`, detail }],
-}))
-
 const forbidden = problem(403, 'insufficient-scope', ({ scopes }: RuleForbidden, { baseUrl }) => ({
   detail: `You lack scopes of the application: ${scopes.join(' ')}.`,
   headers: scopeChallenge(baseUrl, scopes),
@@ -95,6 +89,8 @@ export const trustedIssuerRoutes: readonly Route[] = [
       remove: 'deleteTrustedIssuer',
     },
     texts: {
+      conflict:
+        'The tenant trusts this issuer for this purpose already, or a domain is an address of this service.',
       create: {
         summary: 'Trust an issuer of tokens',
         description:
@@ -111,12 +107,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
     readers: federationReaders,
     managers: federationManagers,
     refusals: {
-      invalid,
       forbidden,
-      conflict: problem(409, 'conflict', {
-        detail:
-          'The tenant trusts this issuer for this purpose already, or a domain is an address of this service.',
-      }),
       domain_not_verified: problem(
         422,
         'unprocessable-content',
@@ -182,7 +173,7 @@ export const trustedIssuerRoutes: readonly Route[] = [
           location: `${ISSUERS}/${rule.trustedIssuerId}/rules/${rule.id}`,
         }),
       ),
-      invalid,
+      invalid: invalidMember,
       forbidden,
       full: problem(409, 'conflict', ({ most }: { readonly most: number }) => ({
         detail: `A trusted issuer can have at most ${most} rules.`,

@@ -23,7 +23,7 @@ export type Members = Readonly<Record<string, unknown>>
 
 /** A value that the service would refuse. `pointer` is a JSON pointer into the members. */
 type Fault = { readonly pointer: string; readonly detail: string }
-type MaybeFault = Fault | null | undefined
+type MaybeFault = Fault | undefined
 
 /** What validation knows of the deployment and of the other resources of the file. */
 type Surroundings = {
@@ -83,7 +83,7 @@ export const KINDS: readonly Kind[] = [
       applicationFault(
         applicationDraft(ReplaceApplication.parse(body)),
         resourceScopes,
-        () => null,
+        () => undefined,
       ),
   },
   {

@@ -84,11 +84,11 @@ export type ProofFault = {
   readonly description: string
 }
 
-/** Null for a proof that holds. Marks its id as used only then. */
+/** Undefined for a proof that holds. Marks its id as used only then. */
 export async function proofFault(
   { clock, replays, nonces, algorithms, maxAgeSecs, aheadSecs }: ProofNeeds,
   { proof, method, url, accessToken, jkt }: ProofRequest,
-): Promise<ProofFault | null> {
+): Promise<ProofFault | undefined> {
   if (proof.length > PROOF_CHARACTERS_MAX) return invalid('The proof is too long.')
   const verified = await verifiedProof(proof, algorithms, clock)
   if (verified === null)
@@ -117,7 +117,7 @@ export async function proofFault(
   // The last check, so that a proof that is refused for another reason stays unused.
   const id = createHash('sha256').update(`${thumbprint} ${jti}`).digest('base64url')
   const isFirst = await replays.once(id, maxAgeSecs + aheadSecs)
-  return isFirst ? null : invalid('The proof was used before.')
+  return isFirst ? undefined : invalid('The proof was used before.')
 }
 
 async function verifiedProof(proof: string, algorithms: readonly string[], clock: Clock) {

@@ -216,7 +216,7 @@ async function authenticated(
   const url = `${here.origin}${pathOf(request)}`
   const of = { proof, method: request.method ?? '', url, accessToken: presented, jkt: token.jkt }
   const fault = await proofFault(proofs, of)
-  return fault === null ? { tag: 'authenticated', token } : refuse({ ...fault, dpop: true })
+  return fault === undefined ? { tag: 'authenticated', token } : refuse({ ...fault, dpop: true })
 }
 
 function metadataOf({ options, required }: Kit): ProtectedResourceMetadata {

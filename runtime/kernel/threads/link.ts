@@ -208,8 +208,8 @@ export class Link implements Carrier {
       share,
       (reply) => this.#answer(id, actor, kind, reply),
       (error) => this.#refuse(id, actor, kind, error),
-      traceparent,
     )
+    inbound.traceparent = traceparent
     this.#inbound[id] = inbound
     if (target.receive !== undefined) {
       target.receive(kind, message, inbound)

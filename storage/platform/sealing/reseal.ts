@@ -76,7 +76,7 @@ async function runPass(
     for (;;) {
       if (signal?.aborted === true) return total
       const values = await database.system(
-        (tx) => listSealedBefore(tx, column, tenantId, version, after, BATCH_VALUES),
+        (tx) => listSealedBefore(tx, column, tenantId, { version, after, limit: BATCH_VALUES }),
         { pool: 'background' },
       )
       if (values.length === 0) break

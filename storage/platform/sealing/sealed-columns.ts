@@ -61,9 +61,7 @@ export async function listSealedBefore(
   tx: Transaction,
   sealedColumn: SealedColumn,
   tenantId: string,
-  version: number,
-  after: string,
-  limit: number,
+  { version, after, limit }: { version: number; after: string; limit: number },
 ): Promise<SealedValue[]> {
   const { table, column, id, owner } = sealedColumn
   const value = hasStamp(sealedColumn) ? stamped(column) : column

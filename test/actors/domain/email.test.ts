@@ -12,7 +12,7 @@ import {
 import { readEmail } from '../../../actors/platform/mail/public-domains.js'
 
 const ofBuyer = (customerEmail: string) =>
-  buyerFault({ customerEmail, buyerCountry: null, buyerRegion: null }) === null
+  buyerFault({ customerEmail, buyerCountry: null, buyerRegion: null }) === undefined
 
 /** As typed, as stored, as shown. */
 for (const [typed, stored, shown = stored] of [

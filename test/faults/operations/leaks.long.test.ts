@@ -99,8 +99,10 @@ async function openSite(service: SeparateService, upstream: string) {
     path: string,
     token?: string,
     json?: unknown,
-    allowed: readonly string[] = [],
-    headers: Record<string, string> = {},
+    {
+      allowed = [],
+      headers = {},
+    }: { allowed?: readonly string[]; headers?: Record<string, string> } = {},
   ) => {
     const answer = await api.call(method, path, { token, json, headers })
     const text = JSON.stringify([answer.headers, answer.body])
@@ -221,8 +223,7 @@ async function credential(
       allowed_hosts: [UPSTREAM_NAME],
       ...more,
     },
-    [],
-    { 'idempotency-key': `create-${name}` },
+    { headers: { 'idempotency-key': `create-${name}` } },
   )
   if (made.status !== 201) return undefined
   const id = String(made.body['id'])
@@ -254,7 +255,7 @@ async function vaultOf(site: Site, agent: LoggedIn): Promise<readonly string[]> 
     secret: exportable,
     non_exportable: false,
   })
-  await call('GET', `${CREDENTIALS}/${open}/secret`, token, undefined, ['exportable'])
+  await call('GET', `${CREDENTIALS}/${open}/secret`, token, undefined, { allowed: ['exportable'] })
   await call('POST', `${CREDENTIALS}/${open}/rotate`, token, { secret: wordOf('rotated') })
   await create('refused', { auth_scheme: 'nonsense', secret: secretOf('refused') })
   await create('two lines', { auth_scheme: 'bearer', secret: `a\r\n${wordOf('lines')}` })

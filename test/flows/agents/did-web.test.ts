@@ -68,8 +68,7 @@ const start = (
   key: AgentKey,
   didWeb: string,
   more: Json = {},
-  from = '',
-  via = api,
+  { from = '', via = api } = {},
 ) =>
   via.call('POST', path, {
     json: {
@@ -274,14 +273,8 @@ test('a network whose documents do not come leaves the fetches of others', async
     for (let turn = 0; !over.signal.aborted; turn += 1) {
       const didWeb = `did:web:localhost%3A${port}:silent:${worker}:${turn}`
       const from = `2001:db8:7:1::${worker}`
-      const { body } = await start(
-        `${BOOTSTRAP}/pow`,
-        createAgentKey(),
-        didWeb,
-        {},
-        from,
-        clients[worker % 2],
-      )
+      const by = { from, via: clients[worker % 2] }
+      const { body } = await start(`${BOOTSTRAP}/pow`, createAgentKey(), didWeb, {}, by)
       if (body['error'] === 'share_exhausted') refused += 1
     }
   })
@@ -289,7 +282,7 @@ test('a network whose documents do not come leaves the fetches of others', async
   const key = createAgentKey()
   const { did, path } = freshDid()
   served.set(path, documentOf(did, [key]))
-  const honest = await start(`${BOOTSTRAP}/pow`, key, did, {}, '2001:db8:7:2::1')
+  const honest = await start(`${BOOTSTRAP}/pow`, key, did, {}, { from: '2001:db8:7:2::1' })
   t.is(honest.status, 200, JSON.stringify(honest.body))
   over.abort()
   await Promise.all(strangers)

@@ -122,9 +122,10 @@ test('events before and after the end of an upgrade are one sequence', async (t)
     told.map(({ id }, at) => ({ sequence: at + 1, id })),
   )
 
+  const hook = { tenantId: tenant, webhookId: random.uuid() }
   const missing = (max: number) =>
     fresh.database.tenant(tenant, (tx) =>
-      eventsNotDelivered(tx, tenant, random.uuid(), new Date(0), ['admin.agent.updated'], max),
+      eventsNotDelivered(tx, hook, new Date(0), ['admin.agent.updated'], max),
     )
   t.deepEqual(await missing(10), [], 'events that wait are not missing')
   const ids: string[] = []

@@ -93,6 +93,7 @@ const WAYS_IN = [
   { kind: 'passkey', id: '2', tenantId: null },
 ]
 /** Statements of functions that need arguments of a certain kind. */
+const OLDEST_FIRST = { by: 'created_at', descending: false, limit: 1, after: null } as const
 const ANY_USER = { status: null, email: null, q: null, role: null }
 const WITH_ARGUMENTS = () => [
   ...(['agent_id', 'did', 'key_id'] as const).map((by) =>
@@ -106,9 +107,7 @@ const WITH_ARGUMENTS = () => [
   ),
   statementOf((at) => returnToAuthority(at, '1', lease, part)),
   statementOf((at) => takeForBlock(at, '1', lease, part, now)),
-  statementOf((at) =>
-    sortTenantUsers(at, '1', ANY_USER, { by: 'created_at', descending: false }, 1, null),
-  ),
+  statementOf((at) => sortTenantUsers(at, '1', ANY_USER, OLDEST_FIRST)),
   statementOf((at) => insertVaultCredential(at, { secret: null } as never, 0)),
   statementOf((at) => removeIdentity(at, '1', '1', '1', now), [[], WAYS_IN]),
 ]

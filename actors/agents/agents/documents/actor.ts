@@ -61,7 +61,7 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
         if (agent === undefined) return UNKNOWN_AGENT
         const profile = changed(agent.profile, change)
         const invalid = faultOf(profile, agentClientDocument(issuer, { ...agent, profile }))
-        if (invalid !== null) return invalid
+        if (invalid !== undefined) return invalid
         await replaceAgentProfile(tx, agentId, profile, clock.now())
         recordAudit(tx, { clock, random }, caller, context, {
           type: 'admin.agent.updated',
@@ -82,7 +82,7 @@ function changed(before: AgentProfile, change: AgentProfileChange): AgentProfile
   return Object.fromEntries(after.filter(([, value]) => value !== null))
 }
 
-function faultOf(profile: AgentProfile, document: unknown): ProfileInvalid | null {
+function faultOf(profile: AgentProfile, document: unknown): ProfileInvalid | undefined {
   for (const [index, uri] of (profile.redirect_uris ?? []).entries()) {
     const fault = redirectUriFault(uri)
     if (fault !== undefined)
@@ -92,7 +92,7 @@ function faultOf(profile: AgentProfile, document: unknown): ProfileInvalid | nul
   if (uri !== undefined && httpsUrl(uri, PAGE) === null)
     return { tag: 'invalid', pointer: '/client_uri', detail: 'Must be an https URL.' }
   return Buffer.byteLength(JSON.stringify(document)) <= CLIENT_DOCUMENT_BYTES_MAX
-    ? null
+    ? undefined
     : {
         tag: 'invalid',
         pointer: '/redirect_uris',

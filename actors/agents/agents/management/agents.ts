@@ -4,7 +4,7 @@
  * States: active <-> suspended, then removed, which is final. The home tenant suspends an agent
  * everywhere; another tenant suspends it in that tenant only (docs/reference/agents.md).
  */
-import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import { type EventContext, eventContext } from '../../../domain/events.js'
 import {
   type VisibleAgent,
   deleteAgentRows,
@@ -31,7 +31,7 @@ import { isUuid } from '../../../domain/ids.js'
 import { appendOrganizationEvent, doerOf } from '../../../platform/organization-events.js'
 import { page } from '../../../platform/paging.js'
 import { mayBeLocked } from './last-owner.js'
-import { auditHere } from './audit.js'
+import { auditAgent } from './audit.js'
 import type { AgentFound, OneAgent } from './protocol.js'
 import { isAbove, scopesFault } from './rules.js'
 import type { AgentManagementNeeds, ManagementHandler } from './needs.js'
@@ -79,7 +79,8 @@ export const suspendAgent: ManagementHandler<'suspendAgent'> = (needs, message, 
     const reach = home ? null : tenantId
     if (!(await mayBeLocked(tx, message.caller, found.id, reach))) return LAST_OWNER
     const delegations = { tenantId: reach, agentId: found.id }
-    await revokeDelegations(tx, needs, message, delegations, 'agent_suspended', now, context)
+    const by = eventContext(needs, message.caller, context)
+    await revokeDelegations(tx, delegations, 'agent_suspended', by)
     const changed = home
       ? await setAgentStatus(tx, found.id, 'suspended', now)
       : await insertAgentSuspension(tx, tenantId, found.id, now)
@@ -87,7 +88,8 @@ export const suspendAgent: ManagementHandler<'suspendAgent'> = (needs, message, 
       const of = { agentId: found.id, tenantId: reach, fingerprint: null }
       await endAgentSessions(tx, of, 'agent_suspended', now)
       ended.push(...(await endClients(tx, needs, found.id, reach, now)))
-      auditHere(tx, needs, message, 'admin.agent.suspended', { everywhere: home }, context)
+      const data = { everywhere: home }
+      auditAgent(tx, needs, message, context, { type: 'admin.agent.suspended', data })
     }
     return present(tx, found, !home)
   })
@@ -100,8 +102,10 @@ export const activateAgent: ManagementHandler<'activateAgent'> = (needs, message
     const changed = home
       ? await setAgentStatus(tx, found.id, 'active', needs.clock.now())
       : await deleteAgentSuspension(tx, message.caller.principal.tenantId, found.id)
-    if (changed)
-      auditHere(tx, needs, message, 'admin.agent.activated', { everywhere: home }, context)
+    if (changed) {
+      const data = { everywhere: home }
+      auditAgent(tx, needs, message, context, { type: 'admin.agent.activated', data })
+    }
     const active = await present(tx, found, false)
     // The home tenant still suspends it, which this tenant cannot change.
     return active.agent.status === 'active' ? active : { tag: 'suspended_at_home' as const }
@@ -116,17 +120,23 @@ export const deleteAgent: ManagementHandler<'deleteAgent'> = (needs, message, co
     const of = { agentId: found.id, tenantId: null, fingerprint: null }
     const now = needs.clock.now()
     const delegations = { tenantId: null, agentId: found.id }
-    await revokeDelegations(tx, needs, message, delegations, 'agent_deleted', now, context)
+    const by = eventContext(needs, message.caller, context)
+    await revokeDelegations(tx, delegations, 'agent_deleted', by)
     await endAgentSessions(tx, of, 'agent_deleted', now)
     ended.push(...(await endClients(tx, needs, found.id, null, now)))
-    const by = doerOf(message.caller)
     for (const left of await deleteAgentRows(tx, found.id)) {
       const { organizationId, id, role } = left
       const fields = { member: { type: 'agent', id: found.id }, member_id: id, role }
-      const event = { organizationId, fields, by, now, requestId: context.requestId }
+      const event = {
+        organizationId,
+        fields,
+        by: doerOf(message.caller),
+        now,
+        requestId: context.requestId,
+      }
       await appendOrganizationEvent(tx, needs.random, { ...event, type: 'org.member.removed' })
     }
-    auditHere(tx, needs, message, 'admin.agent.deleted', {}, context)
+    auditAgent(tx, needs, message, context, { type: 'admin.agent.deleted' })
     return { tag: 'removed' as const }
   })
 }
@@ -149,7 +159,8 @@ export const updateAgent: ManagementHandler<'updateAgent'> = (needs, message, co
       const of = { agentId: found.id, tenantId: null, fingerprint: null }
       await endAgentSessions(tx, of, 'scopes_narrowed', needs.clock.now())
     }
-    auditHere(tx, needs, message, 'admin.agent.updated', { scopes, scopes_before: before }, context)
+    const data = { scopes, scopes_before: before }
+    auditAgent(tx, needs, message, context, { type: 'admin.agent.updated', data })
     return present(tx, found, false)
   })
 }
@@ -199,12 +210,9 @@ function endClients(
 /** Revokes delegations of the agent. Each event belongs to the tenant of its delegation. */
 async function revokeDelegations(
   tx: Transaction,
-  { random }: AgentManagementNeeds,
-  { caller }: OneAgent,
   of: DelegationsToEnd,
   reason: string,
-  now: Date,
-  { requestId }: MessageContext,
+  { caller, random, now, requestId }: EventContext,
 ): Promise<void> {
   const ended = await endDelegations(tx, of, reason, now)
   appendEvents(tx, delegationsRevoked(random, ended, byCaller(caller, requestId)))

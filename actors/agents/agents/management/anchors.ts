@@ -5,7 +5,7 @@
  */
 import { holdAgent } from '../../../../storage/agents/agent-management.js'
 import { findAgent, revokeAnchor } from '../../../../storage/agents/agents.js'
-import { auditIn } from './audit.js'
+import { auditAgent } from './audit.js'
 import { authorized } from './keys.js'
 import type { ManagementHandler } from './needs.js'
 import { isItself, judgeAnchorRevocation } from './rules.js'
@@ -32,7 +32,8 @@ export const revokeAgentAnchor: ManagementHandler<'revokeAgentAnchor'> = (
       const { type } = anchor
       await revokeAnchor(tx, { tenantId, type, value }, needs.clock.now())
       const data = { type, value }
-      auditIn(tx, needs, message, tenantId, 'admin.agent.anchor.revoked', data, context)
+      const revoked = { type: 'admin.agent.anchor.revoked', tenantId, data } as const
+      auditAgent(tx, needs, message, context, revoked)
     }
     return { tag: 'anchor_revoked', anchor: { ...anchor, status: 'revoked' } }
   })

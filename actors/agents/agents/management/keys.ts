@@ -23,7 +23,7 @@ import { ownershipRefusal } from '../rules.js'
 import type { Caller } from '../../../domain/audit.js'
 import { byCaller, delegationsRevoked } from '../../../domain/revocation.js'
 import { isUuid } from '../../../domain/ids.js'
-import { auditIn } from './audit.js'
+import { auditAgent } from './audit.js'
 import { mayBeLocked } from './last-owner.js'
 import type { AgentManagementNeeds, ManagementHandler } from './needs.js'
 import type { KeyChanged, KeyUnchanged, OneKey } from './protocol.js'
@@ -83,7 +83,8 @@ export const addAgentKey: ManagementHandler<'addAgentKey'> = async (needs, messa
     })
     if (!inserted) return { tag: 'fingerprint_known' as const }
     const data = { key_id: fingerprint, algorithm: keyAlgorithm, did }
-    auditIn(tx, needs, message, tenantId, 'admin.agent.key.added', data, context)
+    const type = 'admin.agent.key.added'
+    auditAgent(tx, needs, message, context, { type, tenantId, data })
     const key = await readKey(tx, agentId, fingerprint)
     return { tag: 'added' as const, key, replayed: false }
   }
@@ -143,7 +144,8 @@ async function change(
         appendEvents(tx, delegationsRevoked(random, delegations, by))
       }
       const type = `admin.agent.key.${to}` as const
-      auditIn(tx, needs, message, granted.homeTenantId, type, { key_id: keyId }, context)
+      const tenantId = granted.homeTenantId
+      auditAgent(tx, needs, message, context, { type, tenantId, data: { key_id: keyId } })
     }
     return { tag: 'changed' as const, key: await readKey(tx, agentId, keyId) }
   })

@@ -52,25 +52,24 @@ async function named(
   calling: Calling,
   order: OrderName,
   row: CardPaymentRow,
-  abandoned: boolean,
   then: 'confirm' | 'wait' | 'cancel',
 ): Promise<TakeAnswer | undefined> {
   const { checkoutId, paymentId } = row
   if (row.abandoned) return { tag: 'refused', code: ABANDONED }
   if (checkoutId !== null)
-    return judgePage(calling, order, await getCheckout(calling, order, checkoutId), abandoned)
+    return judgePage(calling, order, await getCheckout(calling, order, checkoutId), then)
   if (paymentId === null) return undefined
   const payment = await getPayment(calling, order, paymentId)
   return judgePayment(calling, order, row, payment, then)
 }
 
 async function take(calling: Calling, order: ChargeOrder): Promise<TakeAnswer> {
-  const { database, clock, signal } = calling
+  const { database, clock } = calling
   const { by, tenantId, chargeId, amountMinor, currency } = order
-  const row = await inTenant(database, tenantId, { signal }, (tx) =>
+  const row = await inTenant(database, tenantId, calling, (tx) =>
     beginCardPayment(tx, tenantId, chargeId, clock.now()),
   )
-  const known = await named(calling, order, row, false, 'confirm')
+  const known = await named(calling, order, row, 'confirm')
   if (known !== undefined) return known
   const amount = providerAmount(amountMinor, currency)
   if (amount === undefined) return refuseUnnamed(calling, order, NOT_CHARGEABLE)
@@ -85,24 +84,24 @@ async function conclude(
   calling: Calling,
   order: OrderName & { readonly abandoned: boolean },
 ): Promise<TakeAnswer> {
-  const { database, clock, signal } = calling
+  const { database, clock } = calling
   const { tenantId, chargeId, abandoned } = order
-  const row = await inTenant(database, tenantId, { signal }, async (tx) => {
+  const row = await inTenant(database, tenantId, calling, async (tx) => {
     // No payment id is stored, so no payment can be paid.
     const gone = abandoned && (await abandonCardPayment(tx, tenantId, chargeId, clock.now()))
     return gone || beginCardPayment(tx, tenantId, chargeId, clock.now())
   })
-  const known = await named(calling, order, row, abandoned, abandoned ? 'cancel' : 'wait')
+  const known = await named(calling, order, row, abandoned ? 'cancel' : 'wait')
   // The buyer may still continue from our page.
   return known ?? waiting(calling, order, null)
 }
 
 async function lookUp(calling: Calling, order: OrderName): Promise<TakeAnswer | undefined> {
-  const { database, clock, signal } = calling
+  const { database, clock } = calling
   const { tenantId, chargeId } = order
   const now = clock.now()
   const notSince = new Date(now.getTime() - LOOK_UP_PAUSE_MS)
-  const claimed = await inTenant(database, tenantId, { signal }, (tx) =>
+  const claimed = await inTenant(database, tenantId, calling, (tx) =>
     claimLookUp(tx, tenantId, chargeId, now, notSince),
   )
   return claimed ? conclude(calling, { ...order, abandoned: false }) : undefined
@@ -111,13 +110,8 @@ async function lookUp(calling: Calling, order: OrderName): Promise<TakeAnswer | 
 async function refund(calling: Calling, order: RefundOrder) {
   const { database, client, signal } = calling
   const { tenantId, chargeId, amountMinor, currency } = order
-  const row = await inTenant(
-    database,
-    tenantId,
-    {
-      signal,
-    },
-    (tx) => findCardPayment(tx, tenantId, chargeId),
+  const row = await inTenant(database, tenantId, calling, (tx) =>
+    findCardPayment(tx, tenantId, chargeId),
   )
   if (row?.paymentId == null) throw new Error('a paid charge has no payment id at the provider')
   const amount = providerAmount(amountMinor, currency)

@@ -60,7 +60,7 @@ export async function openPage(
   const id = idIn(answer.object['id'])
   if (id === undefined) throw new Error('the card provider created a page without an id')
   if ((await keep(calling, row, { checkoutId: id, paymentId: null })) !== undefined)
-    return judgePage(calling, order, answer.object, false)
+    return judgePage(calling, order, answer.object, 'wait')
   // Another page is stored already, or the page is no longer needed. No buyer was redirected to
   // this one.
   await post(calling, order, `/v1/checkout/sessions/${id}/expire`)
@@ -71,7 +71,7 @@ export async function judgePage(
   calling: Calling,
   order: OrderName,
   page: Members,
-  abandoned: boolean,
+  then: 'confirm' | 'wait' | 'cancel',
 ): Promise<TakeAnswer> {
   const state = checkoutState(page, order)
   switch (state.tag) {
@@ -90,7 +90,7 @@ export async function judgePage(
     case 'processing':
       return waiting(calling, order, null)
     case 'open':
-      if (abandoned) return expirePage(calling, order, state.id)
+      if (then === 'cancel') return expirePage(calling, order, state.id)
       if (!isPageOf(state.url, calling.checkoutHosts, calling.plainHttp))
         throw new Error('the card provider returned a page on a host that is not allowed')
       return waiting(calling, order, state.url)
@@ -103,5 +103,5 @@ async function expirePage(calling: Calling, order: OrderName, id: string): Promi
   const page = answer.tag === 'ok' ? answer.object : await getCheckout(calling, order, id)
   if (checkoutState(page, order).tag === 'open')
     throw new Error('the card provider did not expire a page')
-  return judgePage(calling, order, page, false)
+  return judgePage(calling, order, page, 'wait')
 }

@@ -135,7 +135,7 @@ async function open(
   // Any buyer can call this, so the members that the merchant set on the link win.
   const metadata = { ...details.metadata, ...link?.metadata }
   const fault = detailsFault(needs, { ...details, metadata }, tenant)
-  if (fault !== null) return fault
+  if (fault !== undefined) return fault
   const amountMinor = offer.amountMinor * order.quantity
   if (amountMinor > AMOUNT_MINOR_MAX) {
     return refused('bad_request', '/quantity', 'The total exceeds the maximum amount of a charge.')
@@ -167,9 +167,9 @@ function detailsFault(
   { settings }: CheckoutNeeds,
   details: CheckoutDetails,
   tenant: TenantWithSettings,
-): Refused | null {
+): Refused | undefined {
   const buyer = buyerFault(details)
-  if (buyer !== null) return refused('invalid_buyer', `/${buyer.member}`, buyer.detail)
+  if (buyer !== undefined) return refused('invalid_buyer', `/${buyer.member}`, buyer.detail)
   const { environment } = tenant
   const hosts = redirectHostsIn(tenant.settings)
   const rules = redirectRules(environment, settings.redirect_hosts, hosts)
@@ -177,14 +177,14 @@ function detailsFault(
     ['/success_url', details.successUrl],
     ['/cancel_url', details.cancelUrl],
   ] as const) {
-    const fault = url === null ? null : redirectFault(url, rules)
-    if (fault === null) continue
+    const fault = url === null ? undefined : redirectFault(url, rules)
+    if (fault === undefined) continue
     const error = fault.allowed ? 'bad_request' : 'redirect_host_not_allowed'
     return refused(error, pointer, fault.detail)
   }
   return Buffer.byteLength(JSON.stringify(details.metadata)) > METADATA_BYTES_MAX
     ? refused('bad_request', '/metadata', `At most ${METADATA_BYTES_MAX} bytes of JSON.`)
-    : null
+    : undefined
 }
 
 /**
@@ -243,7 +243,7 @@ async function write(
     subscriptionPeriod: subscription === null ? null : 1,
     dueAt: null,
   }
-  const opened = await openCharge(tx, needs, charge, requestId)
+  const opened = await openCharge(tx, { clock, random, requestId }, charge)
   if (opened === undefined) throw new Error('a new charge has the id of another one')
   const offers = offersIn(ways)
   const urls = { successUrl, cancelUrl }

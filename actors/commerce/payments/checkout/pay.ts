@@ -47,7 +47,7 @@ export const pay: Handler<CheckoutNeeds, CheckoutProtocol, 'pay'> = async (
     if (provider === undefined) return { ...seen.page, tag: 'again', fault: 'rail' }
     const email = customerEmail === '' ? null : parseEmail(customerEmail)
     if (email === undefined) return { ...seen.page, tag: 'again', fault: 'email' }
-    const started = await begin(needs, seen, provider, email, message, context)
+    const started = await begin(needs, { ...seen, given: email }, provider, message, context)
     if (started === 'full') return { ...seen.page, tag: 'full' }
     if (started.sendTo !== null) return { tag: 'sent', location: started.sendTo }
   } else if (seen.page.continues && rail === seen.charge.rail) {
@@ -67,9 +67,8 @@ export const pay: Handler<CheckoutNeeds, CheckoutProtocol, 'pay'> = async (
  */
 async function begin(
   needs: CheckoutNeeds,
-  seen: Seen,
+  { given, ...seen }: Seen & { readonly given: Email | null },
   provider: PaymentProvider,
-  given: Email | null,
   message: Pay,
   context: MessageContext,
 ): Promise<StartedPayment | 'full'> {

@@ -29,7 +29,7 @@ export const closeDispute: Handling<'closeDispute'> = async (needs, message, con
     if (found === undefined) return { tag: 'unknown' }
     const charge = await findCharge(tx, tenantId, found.chargeId)
     if (charge?.rail !== SANDBOX_PROVIDER) return { tag: 'not_sandbox' }
-    const transition = await endDispute(tx, needs, { ...message, tenantId }, requestId)
+    const transition = await endDispute(tx, { ...needs, requestId }, { ...message, tenantId })
     if (transition?.changed !== true) return { tag: 'closed' }
     appendEvents(tx, transition.events)
     return { tag: 'changed', row: disputeOf(transition.row) }
@@ -47,8 +47,8 @@ export const createStatement: Handling<'createStatement'> = (needs, message, con
     const id = needs.random.uuid()
     const row = await insertMerchantStatement(tx, tenantId, currency, id, needs.clock.now())
     if (row === undefined) return NOTHING_BOOKED
-    const { requestId } = context
-    appendEvents(tx, [statementEvent('commerce.statement.created', row, needs, requestId, caller)])
+    const deps = { ...needs, requestId: context.requestId }
+    appendEvents(tx, [statementEvent('commerce.statement.created', row, deps, caller)])
     return { tag: 'created' as const, row: statementOf(row), replayed: false }
   })
 
@@ -82,7 +82,8 @@ async function submit(
       { account: 'in_transit', rail, amountMinor: -amountMinor },
     ],
   })
-  appendEvents(tx, [payoutEvent('commerce.payout.submitted', row, needs, requestId, caller)])
+  const deps = { clock, random, requestId }
+  appendEvents(tx, [payoutEvent('commerce.payout.submitted', row, deps, caller)])
   return { tag: 'created', row: payoutOf(row), replayed: false }
 }
 

@@ -107,7 +107,7 @@ async function followDispute(
   const { tenantId, id: chargeId } = charge
   const amountMinor =
     object.currency === charge.currency ? (object.amountMinor ?? undefined) : undefined
-  const opened = await openDispute(tx, needs, charge, object.reason, { amountMinor })
+  const opened = await openDispute(tx, needs, charge, object.reason, amountMinor)
   const events = opened?.events ?? []
   if (object.status === 'open') return events
   const dispute = opened?.row ?? (await findDisputeOf(tx, tenantId, chargeId))

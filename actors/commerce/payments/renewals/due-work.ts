@@ -8,7 +8,7 @@ import { lockSettlement, type SettlementRow } from '../../../../storage/commerce
 import { appendEvents, type NewEvent } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { askProvider, providerNamed, recordAnswer } from '../charge-processing.js'
-import { stepSettlement } from '../disputes.js'
+import { RELEASED, stepSettlement } from '../disputes.js'
 import { payoutEvent, statementEvent } from '../events.js'
 import type { FinalDone } from '../payment-provider.js'
 import { applyRefund } from '../refunds.js'
@@ -41,10 +41,11 @@ export async function settle(
     async (tx) => {
       const now = await lockSettlement(tx, tenantId, chargeId)
       if (now === undefined || now.holdReason === 'dispute') return
+      const clearing = { to: 'held', holdReason: 'clearing', dueAt: clearedAt } as const
       const moved =
         now.status === 'created'
-          ? await stepSettlement(tx, needs, now, 'held', 'clearing', clearedAt)
-          : await stepSettlement(tx, needs, now, 'released', null, null)
+          ? await stepSettlement(tx, needs, now, clearing)
+          : await stepSettlement(tx, needs, now, RELEASED)
       appendEvents(tx, moved?.events ?? [])
     },
     inBackground(needs),

@@ -51,7 +51,6 @@ export async function openInvoice(
     tx,
     needs,
     { ...charge, checkoutSessionId: sessionId },
-    undefined,
     {
       invoice_url: `${baseUrl}/pay/${token}`,
       invoice_expires_at: expiresAt.toISOString(),
@@ -113,5 +112,5 @@ export async function invoiceLapsed(
   const now = clock.now()
   const isLast = subscription.attempts + 1 >= DUNNING_MS.length
   if (isLast) await cancelSubscriptionRow(tx, tenantId, id, now)
-  else await fallBehind(tx, tenantId, id, period, now, now)
+  else await fallBehind(tx, { tenantId, id }, period, now, now)
 }

@@ -22,12 +22,12 @@ const SIGNATURE_CHARS = 2 + 65 * 2
 /** The last 32 bytes of a signature that carries the deployment of its account (ERC-6492). */
 const DEPLOYMENT_MARK = '6492'.repeat(16)
 
-/** @param nowSecs Unix time. @returns null when the authorization pays the offer. */
+/** @param nowSecs Unix time. @returns undefined when the authorization pays the offer. */
 export function authorizationFault(
   authorization: Authorization,
   { payTo, amount, maxTimeoutSecs }: Offer,
   nowSecs: number,
-): ErrorReason | null {
+): ErrorReason | undefined {
   if (!sameAddress(authorization.to, payTo)) {
     return 'invalid_exact_evm_payload_recipient_mismatch'
   }
@@ -44,7 +44,7 @@ export function authorizationFault(
   if (isTooSoon || validBefore > BigInt(nowSecs + maxTimeoutSecs + CLOCK_SLACK_SECS)) {
     return 'invalid_exact_evm_payload_authorization_valid_before'
   }
-  return null
+  return undefined
 }
 
 /**

@@ -133,7 +133,7 @@ export function beginPayment(
       dueAt: null,
       createdAt: now,
     }
-    const opened = await openCharge(tx, needs, charge, requestId)
+    const opened = await openCharge(tx, { ...needs, requestId }, charge)
     if (opened === undefined) throw new Error('a payment has a charge before it began')
     appendEvents(tx, opened.events)
     return 'begun'
@@ -163,7 +163,7 @@ export function settlePayment(
       // The token moved from the buyer to the merchant. No money passes through this service.
       direct: true,
     } as const
-    const events = await applyAnswer(tx, needs, charge, PROVIDER, answer, requestId)
+    const events = await applyAnswer(tx, { ...needs, requestId }, charge, PROVIDER, answer)
     if (events === undefined) throw new Error('the charge of a payment ended before the payment')
     await also(tx)
     appendEvents(tx, events)
@@ -188,7 +188,8 @@ export function failPayment(
       await also(tx)
       return true
     }
-    const failed = await chargeFailed(tx, needs, { tenantId, chargeId, code: reason }, requestId)
+    const ended = { tenantId, chargeId, code: reason }
+    const failed = await chargeFailed(tx, { ...needs, requestId }, ended)
     if (failed === undefined) throw new Error('the charge of a payment ended before the payment')
     await also(tx)
     appendEvents(tx, failed.events)
@@ -199,12 +200,12 @@ export function failPayment(
 /** Schedules another check. @returns false when the lease was lost. */
 export function postponePayment(
   { database }: EndingNeeds,
-  { tenantId, id, lease }: LeasedPayment,
+  leased: LeasedPayment,
   againSecs: number,
   transaction: string | null,
 ): Promise<boolean> {
-  return database.tenant(tenantId, (tx) =>
-    postponeX402Payment(tx, tenantId, id, lease, againSecs, transaction),
+  return database.tenant(leased.tenantId, (tx) =>
+    postponeX402Payment(tx, leased, againSecs, transaction),
   )
 }
 

@@ -148,7 +148,7 @@ async function judge(
   if (matched.tag === 'mismatch') return { tag: 'refused', reason: matched.reason }
   const { offer } = matched
   const fault = authorizationFault(proof.authorization, offer, needs.clock.nowSecs())
-  if (fault !== null) return { tag: 'refused', reason: fault }
+  if (fault !== undefined) return { tag: 'refused', reason: fault }
   if (
     !(await isSignedByKey(needs, proof, offer)) &&
     !(await mayBeOfContract(needs, proof, offer))

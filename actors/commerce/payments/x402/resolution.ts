@@ -48,25 +48,29 @@ const REORGANIZATION_SECS = 60
 /**
  * Checks an operator's outcome against known facts. Exported for property tests.
  * @param status the state on the chain. Null where no node is configured.
- * @returns null, or the reason of the refusal.
+ * @returns undefined, or the reason of the refusal.
  */
 export function resolutionFault(
   { outcome }: Resolution,
   status: AuthorizationStatus | null,
   validBeforeSecs: number,
   nowSecs: number,
-): string | null {
+): string | undefined {
   if (status?.tag === 'settled') {
-    return outcome === 'settled' ? null : `The chain shows the transfer: ${status.transaction}.`
+    return outcome === 'settled'
+      ? undefined
+      : `The chain shows the transfer: ${status.transaction}.`
   }
   if (outcome === 'settled') {
-    return status === null || status.tag === 'unclear' ? null : 'The chain shows no such transfer.'
+    return status === null || status.tag === 'unclear'
+      ? undefined
+      : 'The chain shows no such transfer.'
   }
-  if (status?.tag === 'cancelled') return null
+  if (status?.tag === 'cancelled') return undefined
   // Prefers the chain's time: a node that lags has not seen every transaction.
   const atSecs = status?.tag === 'unspent' ? status.blockTimeSecs : nowSecs
   return atSecs >= validBeforeSecs + REORGANIZATION_SECS
-    ? null
+    ? undefined
     : 'The authorization can still be spent. The payment can fail a minute after valid_before at the earliest.'
 }
 
@@ -101,7 +105,7 @@ export const resolveX402Payment: Handling<'resolveX402Payment'> = async (
   const node = nodes.get(mine.network)
   const status = node === undefined ? null : await node.look(onChain(leased), claimed)
   const fault = resolutionFault(resolution, status, Number(mine.validBefore), clock.nowSecs())
-  if (fault !== null) {
+  if (fault !== undefined) {
     await postponePayment(needs, leased, FIRST_CHECK_SECS, null)
     return refused(fault)
   }

@@ -1,4 +1,5 @@
 /** Changes of SCIM groups. A change of members gives or takes the role of the group, in one transaction. */
+import { type EventContext, eventContext } from '../../../domain/events.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
   countTenantUsers,
@@ -13,7 +14,6 @@ import {
 import { keepsOwner } from '../../../../storage/identity/tenant-users.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import type { Caller } from '../../../domain/audit.js'
 import { isUuid } from '../../../domain/ids.js'
 import { recordAudit } from '../../../platform/record-audit.js'
 import { invalid, refusing, ScimFault } from '../faults.js'
@@ -49,9 +49,10 @@ export const createScimGroup: Handling<'createScimGroup'> = (needs, message, con
       throw invalid('tooMany', `The tenant has ${GROUPS_MAX} groups.`)
     // Users may have the role already: then they are members.
     const held = await membersWithRoles(tx, row.tenantId, [row.role])
-    const before = new Set(held.map(({ id }) => id))
-    const after = new Set([...before, ...(members ?? [])])
-    const moved = await setMembers(tx, needs, caller, row, before, after, context)
+    const memberIds = new Set(held.map(({ id }) => id))
+    const after = new Set([...memberIds, ...(members ?? [])])
+    const by = eventContext(needs, caller, context)
+    const moved = await setMembers(tx, { ...row, memberIds }, after, by)
     recordAudit(tx, needs, caller, context, groupChange('created', row, moved))
     const shown = await shownGroup(tx, needs, { ...message, groupId: row.id })
     return { ...shown, tag: 'created' as const }
@@ -67,7 +68,8 @@ export const deleteScimGroup: Handling<'deleteScimGroup'> = (needs, message, con
   changing(needs, async (tx) => {
     const { caller, ifMatch } = message
     const { row, memberIds } = await foundGroup(tx, needs, message, ifMatch)
-    const moved = await setMembers(tx, needs, caller, row, memberIds, new Set(), context)
+    const by = eventContext(needs, caller, context)
+    const moved = await setMembers(tx, { ...row, memberIds }, new Set(), by)
     await deleteScimGroupRow(tx, row.tenantId, row.id)
     recordAudit(tx, needs, caller, context, groupChange('deleted', row, moved))
     return { tag: 'deleted' as const }
@@ -89,7 +91,8 @@ const write = (
     const isRenamed = after.displayName !== displayName || after.externalId !== externalId
     const named = { ...row, displayName: after.displayName, externalId: after.externalId }
     const members = after.members ?? memberIds
-    const moved = await setMembers(tx, needs, caller, row, memberIds, members, context)
+    const by = eventContext(needs, caller, context)
+    const moved = await setMembers(tx, { ...row, memberIds }, members, by)
     if (isRenamed || moved.added.length + moved.removed.length > 0) {
       await updateScimGroup(tx, named, needs.clock.now())
       recordAudit(tx, needs, caller, context, groupChange('updated', named, moved))
@@ -113,15 +116,12 @@ const changing = <T>({ database }: ScimGroupsNeeds, work: (tx: Transaction) => P
 /** Gives and takes the role. @throws {ScimFault} 400 for an unknown user, 403 beyond the token. */
 async function setMembers(
   tx: Transaction,
-  needs: ScimGroupsNeeds,
-  caller: Caller,
-  { tenantId, role }: ScimGroupRow,
-  before: ReadonlySet<string>,
+  { tenantId, role, memberIds: before }: ScimGroupRow & { readonly memberIds: ReadonlySet<string> },
   after: ReadonlySet<string>,
-  { requestId }: MessageContext,
+  by: EventContext,
 ): Promise<Moved> {
-  const { scopes } = caller.principal
-  const now = needs.clock.now()
+  const { scopes } = by.caller.principal
+  const { now } = by
   const added = [...after].filter((id) => !before.has(id))
   const removed = [...before].filter((id) => !after.has(id))
   const isBeyond =
@@ -140,7 +140,7 @@ async function setMembers(
   for (const user of await takeRole(tx, tenantId, role, removed, now)) {
     // Tokens carry the scopes of the role.
     if (!holdsLess(user.roles, [...user.roles, role])) continue
-    appendEvents(tx, await endUser(tx, needs, caller, user, 'roles_narrowed', now, requestId))
+    appendEvents(tx, await endUser(tx, user, 'roles_narrowed', by))
   }
   return { added, removed }
 }

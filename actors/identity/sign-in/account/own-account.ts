@@ -1,5 +1,6 @@
 /** The common first part of changes to sign-in methods on the account page. */
 import type { ActorRef, MessageContext } from '../../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
 import { accountFactors } from '../../../../storage/identity/passkeys.js'
@@ -77,11 +78,11 @@ export async function tenantOfSession(
 /** Appends the audit record of what a person did on the account page. */
 export function auditOwn(
   tx: Transaction,
-  { random }: { readonly random: Random },
+  { random, clock }: { readonly random: Random; readonly clock: Clock },
   { tenantId, sub }: Pick<BrowserSession, 'tenantId' | 'sub'>,
-  done: Pick<PersonAudit, 'type' | 'address' | 'data'>,
-  now: Date,
   { requestId }: MessageContext,
+  done: Pick<PersonAudit, 'type' | 'address' | 'data'>,
 ): void {
-  appendAudit(tx, [personAuditRecord(random, { ...done, tenantId, sub, requestId }, now)])
+  const record = { ...done, tenantId, sub, requestId }
+  appendAudit(tx, [personAuditRecord(random, record, clock.now())])
 }

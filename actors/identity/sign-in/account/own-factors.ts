@@ -123,7 +123,7 @@ export const replaceOwnRecoveryCodes: AccountHandler<'replaceOwnRecoveryCodes'> 
   const recoveryCodes = await needs.database.system(async (tx) => {
     if (!(await lockAccountInSession(tx, session))) return null
     const done = { type: 'account.recovery_codes.replaced', address } as const
-    auditOwn(tx, needs, session, done, now, context)
+    auditOwn(tx, needs, session, context, done)
     return renewRecoveryCodes(tx, needs.random, session.accountId, now)
   }, context)
   return recoveryCodes === null

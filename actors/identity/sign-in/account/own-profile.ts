@@ -29,7 +29,7 @@ export const saveOwnProfile: AccountHandler<'saveOwnProfile'> = async (
     // The audit record names the changed claims, not their values.
     const data = { changed: changed.join(' ') }
     const done = { type: 'account.profile.updated', address, data } as const
-    auditOwn(tx, needs, session, done, now, context)
+    auditOwn(tx, needs, session, context, done)
   }, context)
   return { tag: 'saved' }
 }

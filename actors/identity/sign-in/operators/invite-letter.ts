@@ -83,7 +83,7 @@ function accept(
     const accountId = await findAccountByEmail(tx, tenantId, email)
     if (accountId === undefined) throw new Error('the account of an invite is missing')
     const invite = { ...place, ...used }
-    const sub = await joinAsOperator(tx, tools, invite, { accountId, email }, now, context)
+    const sub = await joinAsOperator(tx, tools, { ...invite, accountId, email }, now, context)
     const { address } = visitor
     const how = 'invitation'
     const proof = { accountId, how, inOwnSession: false, tenantId, sub, address } as const
@@ -96,7 +96,7 @@ function accept(
       return done({ tag: 'sign_in', location: `/auth/login?${query}` })
     }
     const person = { tenantId, tenantSettings, accountId, sub }
-    const session = await openFirstSession(tx, tools, person, visitor, now, context)
+    const session = await openFirstSession(tx, tools, { ...person, visitor }, now, context)
     return done({ tag: 'accepted', token: session, location: home })
   }, context)
 }

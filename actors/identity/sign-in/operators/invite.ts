@@ -128,9 +128,10 @@ async function acceptDirectly(
       const { tenantId, tenantSettings } = invite
       const isNew = await insertAccountWithoutMailbox(tx, { ...account, tenantId })
       if (!isNew) throw new AddressTaken()
-      const sub = await joinAsOperator(tx, tools, invite, { accountId: id, email }, now, context)
-      const person = { tenantId, tenantSettings, accountId: id, sub }
-      const token = await openFirstSession(tx, tools, person, message.visitor, now, context)
+      const sub = await joinAsOperator(tx, tools, { ...invite, accountId: id, email }, now, context)
+      const { visitor } = message
+      const person = { tenantId, tenantSettings, accountId: id, sub, visitor }
+      const token = await openFirstSession(tx, tools, person, now, context)
       const accepted = { tag: 'accepted', token, location: homeOf(tools, tenantId) } as const
       return answered(tx, tools, message, tenantId, accepted)
     }, context)
@@ -144,11 +145,11 @@ async function acceptDirectly(
 export async function joinAsOperator(
   tx: Transaction,
   { clock, random }: Pick<SignInActorTools, 'clock' | 'random'>,
-  { tenantId, organizationId, role, appointedScopes }: UsedInvite,
-  { accountId, email }: { readonly accountId: string; readonly email: Email },
+  invited: UsedInvite & { readonly accountId: string; readonly email: Email },
   now: Date,
   context: MessageContext,
 ): Promise<string> {
+  const { tenantId, organizationId, role, appointedScopes, accountId, email } = invited
   const known = await findTenantUserOfAccount(tx, tenantId, accountId)
   const newUser = { tenantId, accountId, email, roles: [role] }
   const person =

@@ -97,7 +97,7 @@ async function change(
     const { address } = visitor
     const ended = { accountId, exceptId: renewal.newId, reason: 'password_changed' } as const
     await replacePassword(tx, tools, { ...ended, address, phc, notice }, now, context)
-    auditOwn(tx, tools, session, { type: 'account.password.changed', address }, now, context)
+    auditOwn(tx, tools, session, context, { type: 'account.password.changed', address })
     return true
   }, context)
   return isDone ? token : null

@@ -83,7 +83,7 @@ const acceptOnce: PasswordRecoveryHandler<'acceptInvitation'> = async (tools, me
     const done = (answer: Accepted) => answered(tx, tools, message, tenantId, answer)
     if (!isFirst) return done({ tag: 'sign_in', location: `/auth/login?tenant_id=${tenantId}` })
     const person = { tenantId, tenantSettings, accountId, sub }
-    const session = await openFirstSession(tx, tools, person, visitor, now, context)
+    const session = await openFirstSession(tx, tools, { ...person, visitor }, now, context)
     return done({ tag: 'accepted', token: session, location: '/auth/account' })
   }, context)
 }

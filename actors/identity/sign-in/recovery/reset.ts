@@ -72,7 +72,7 @@ export const requestPasswordReset: PasswordRecoveryHandler<'requestPasswordReset
   if (email === undefined) return { tag: 'invalid_email', ...shown }
   const own = () => knownBrowserName(tools, tenantId, email, visitor, context)
   const fault = await formFault(tools, shown, message, `${tenantId}:${email.toLowerCase()}`, own)
-  if (fault !== null) return fault
+  if (fault !== undefined) return fault
   const found = await database.system((tx) => findSignIn(tx, tenantId, email), context)
   const now = clock.now()
   const expiresAt = new Date(now.getTime() + selfService.reset_ttl_secs * 1000)

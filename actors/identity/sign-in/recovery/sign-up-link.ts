@@ -168,7 +168,7 @@ function createAccount(
     }
     await recordSignIn(tx, tenantId, id, now)
     const person = { tenantId, tenantSettings, accountId, sub }
-    const session = await openFirstSession(tx, tools, person, visitor, now, context)
+    const session = await openFirstSession(tx, tools, { ...person, visitor }, now, context)
     const location = isAlive ? `/auth/login?flow=${flow}` : '/auth/account'
     return done({ tag: 'accepted', token: session, location })
   }, context)

@@ -66,7 +66,7 @@ export const requestSignUp: PasswordRecoveryHandler<'requestSignUp'> = async (
   if (email === undefined) return { tag: 'invalid_email', ...shown }
   const name = `sign-up:${flow.tenantId}:${email.toLowerCase()}`
   const fault = await formFault(tools, shown, message, name)
-  if (fault !== null) return fault
+  if (fault !== undefined) return fault
   await sendLink(tools, { ...message, email }, flow, context)
   return { tag: 'requested', ...page, email }
 }

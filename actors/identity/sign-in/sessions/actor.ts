@@ -5,7 +5,7 @@ import {
   type SessionDemand,
   acrOf,
 } from '../../../domain/assurance.js'
-import { defineActor } from '../../../../runtime/kernel/actor.js'
+import { defineActor, type MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
   type BrowserSessionRow,
   endBrowserSession,
@@ -69,11 +69,10 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     /** Ends a session and emits the event. False when it had already ended. */
     async function logOut(
       tx: Transaction,
-      tenantId: string,
-      sessionId: string,
+      { tenantId, sessionId }: { readonly tenantId: string; readonly sessionId: string },
       reason: string,
       now: Date,
-      requestId: string | undefined,
+      { requestId }: Pick<MessageContext, 'requestId'>,
     ): Promise<boolean> {
       const ended = await endBrowserSession(tx, tenantId, sessionId, reason, now)
       if (ended === undefined) return false
@@ -116,7 +115,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
         const now = clock.now()
         const { tenantId, id } = session
         return inTenant(database, tenantId, { signal }, async (tx) => {
-          const ended = await logOut(tx, tenantId, id, reason, now, requestId)
+          const ended = await logOut(tx, { tenantId, sessionId: id }, reason, now, { requestId })
           return { tag: ended ? 'ended' : 'not_open' }
         })
       },
@@ -152,7 +151,7 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
           async (tx) => {
             const open = await listBrowserSessions(tx, tenantId, accountId, now)
             if (!open.some(({ id }) => id === sessionId)) return { tag: 'unknown_session' }
-            const ended = await logOut(tx, tenantId, sessionId, 'revoked', now, requestId)
+            const ended = await logOut(tx, { tenantId, sessionId }, 'revoked', now, { requestId })
             return { tag: ended ? 'revoked' : 'unknown_session' }
           },
           { signal },

@@ -87,12 +87,14 @@ export async function openSession(
 export async function openFirstSession(
   tx: Transaction,
   tools: Pick<SignInNeeds, 'random' | 'cookies'>,
-  person: Pick<OpenSession, 'tenantId' | 'tenantSettings' | 'accountId'> & { readonly sub: string },
-  visitor: Visitor,
+  person: Pick<OpenSession, 'tenantId' | 'tenantSettings' | 'accountId'> & {
+    readonly sub: string
+    readonly visitor: Visitor
+  },
   now: Date,
   { requestId }: MessageContext,
 ): Promise<string> {
-  const { sub, ...account } = person
+  const { sub, visitor, ...account } = person
   const amr = ['pwd']
   const session = await openSession(tx, tools, { ...account, pending: false, amr }, visitor, now)
   const { tenantId } = account

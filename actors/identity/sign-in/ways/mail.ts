@@ -152,7 +152,7 @@ export const signInWithMailCode: SignInHandler<'signInWithMailCode'> = async (
   )
   if (judged.tag === 'busy') return judged
   if (judged.tag !== 'found') return { ...shown, ...judged }
-  return openWithMailbox(tools, progress, judged.found, 'code', visitor, context)
+  return openWithMailbox(tools, progress, { found: judged.found, how: 'code', visitor }, context)
 }
 
 export const showMagicLink: SignInHandler<'showMagicLink'> = async (
@@ -192,18 +192,17 @@ export const signInWithMagicLink: SignInHandler<'signInWithMagicLink'> = async (
       : ({ tag: 'found', found } as const)
   }, context)
   if (used.tag !== 'found') return used
-  return openWithMailbox(tools, progress, used.found, 'link', visitor, context)
+  return openWithMailbox(tools, progress, { found: used.found, how: 'link', visitor }, context)
 }
 
 /** Opens the session, and proves the mailbox in the same transaction. */
 function openWithMailbox(
   tools: SignInActorTools,
   { session, flow, token }: Progress,
-  found: SignInRow,
-  how: 'code' | 'link',
-  visitor: Visitor,
+  proved: { readonly found: SignInRow; readonly how: 'code' | 'link'; readonly visitor: Visitor },
   context: MessageContext,
 ) {
+  const { found, how, visitor } = proved
   const { accountId, sub } = found
   const inOwnSession = session?.accountId === accountId && !session.pending && !session.confined
   const { address } = visitor

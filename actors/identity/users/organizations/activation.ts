@@ -23,7 +23,7 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import { removeTenantUserRow } from '../../../../storage/identity/tenant-users.js'
 import { activateTenantRow, holdTenant } from '../../../../storage/identity/tenants.js'
 import type { Caller } from '../../../domain/audit.js'
-import type { NewEvent } from '../../../domain/events.js'
+import { type EventContext, eventContext, type NewEvent } from '../../../domain/events.js'
 import { recordAudit } from '../../../platform/record-audit.js'
 import { endUser, userEvent } from '../../../platform/people/ending.js'
 import { tenantRecord } from './creation.js'
@@ -66,7 +66,7 @@ async function activate(
   const now = needs.clock.now()
   const tenant = await activateTenantRow(tx, tenantId, now)
   if (tenant === undefined) return { tag: 'already_production' }
-  const events = await removeFixtures(tx, needs, fixtures, caller, now, context)
+  const events = await removeFixtures(tx, fixtures, eventContext(needs, caller, context))
   const rotated = await rotateAll(tx, needs.random, tenantId, now)
   await endInvites(tx, tenantId, now)
   await endAgentSessionsIn(tx, tenantId, REASON, now)
@@ -94,22 +94,17 @@ async function activate(
 
 async function removeFixtures(
   tx: Transaction,
-  needs: OrganizationsTools,
   fixtures: readonly FixtureRow[],
-  caller: Caller,
-  now: Date,
-  { requestId }: MessageContext,
+  by: EventContext,
 ): Promise<NewEvent[]> {
+  const { now } = by
   const events: NewEvent[] = []
   const fields = { status: 'removed', fixture: true }
   for (const user of fixtures) {
     const { tenantId, id } = user
-    const ended = await endUser(tx, needs, caller, user, REASON, now, requestId)
+    const ended = await endUser(tx, user, REASON, by)
     await removeTenantUserRow(tx, tenantId, id, now)
-    events.push(
-      ...ended,
-      userEvent(needs.random, caller, user, 'tenant_user.removed', fields, now, requestId),
-    )
+    events.push(...ended, userEvent('tenant_user.removed', user, by, fields))
   }
   await emptyFixtureAccounts(
     tx,

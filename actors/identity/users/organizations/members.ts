@@ -19,8 +19,12 @@ import {
 import { organizationEventsAfter } from '../../../../storage/identity/organization/events.js'
 import { idempotently, kept } from '../../../../storage/platform/idempotency.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import type { Caller } from '../../../domain/audit.js'
-import type { EventFields, EventType } from '../../../domain/events.js'
+import {
+  type EventContext,
+  eventContext,
+  type EventFields,
+  type EventType,
+} from '../../../domain/events.js'
 import { isUuid } from '../../../domain/ids.js'
 import { appendOrganizationEvent, doerOf } from '../../../platform/organization-events.js'
 import { listed } from '../../../platform/paging.js'
@@ -89,7 +93,7 @@ async function add(
   if (typeof member === 'string') return { tag: member }
   const type = 'email' in who ? 'org.member.invited' : 'org.member.added'
   const fields = { ...fieldsOf(member), ...('email' in who ? { email: who.email } : {}) }
-  await appendMemberEvent(tx, needs, caller, type, member, fields, context)
+  await appendMemberEvent(tx, type, member, fields, eventContext(needs, caller, context))
   return { tag: 'member', member, replayed: false } as const
 }
 
@@ -107,7 +111,8 @@ export const updateOrganizationMember: Handling<'updateOrganizationMember'> = as
     const member = { ...before, role }
     await endAgentAccess(tx, needs, member)
     const fields = { ...fieldsOf(member), role_before: before.role }
-    await appendMemberEvent(tx, needs, caller, 'org.member.role_changed', member, fields, context)
+    const by = eventContext(needs, caller, context)
+    await appendMemberEvent(tx, 'org.member.role_changed', member, fields, by)
     return { tag: 'member' as const, member, replayed: false }
   })
   if (outcome.tag === 'member') forget(needs, outcome.member)
@@ -124,15 +129,8 @@ export const removeOrganizationMember: Handling<'removeOrganizationMember'> = as
     if (member === undefined) return UNKNOWN_MEMBER
     if (!(await removeMember(tx, id, member.id))) return LAST_OWNER
     await endAgentAccess(tx, needs, member)
-    await appendMemberEvent(
-      tx,
-      needs,
-      message.caller,
-      'org.member.removed',
-      member,
-      fieldsOf(member),
-      context,
-    )
+    const by = eventContext(needs, message.caller, context)
+    await appendMemberEvent(tx, 'org.member.removed', member, fieldsOf(member), by)
     return { tag: 'removed' as const, member }
   })
   if (outcome.tag !== 'removed') return outcome
@@ -160,15 +158,12 @@ function forget({ tokens }: OrganizationsTools, { agentId }: MemberRow): void {
 
 async function appendMemberEvent<T extends EventType>(
   tx: Transaction,
-  { clock, random }: OrganizationsTools,
-  caller: Caller,
   type: T,
-  member: MemberRow,
+  { organizationId }: MemberRow,
   fields: EventFields<T>,
-  { requestId }: MessageContext,
+  { caller, random, now, requestId }: EventContext,
 ): Promise<void> {
-  const { organizationId } = member
-  const event = { type, organizationId, fields, by: doerOf(caller), now: clock.now(), requestId }
+  const event = { type, organizationId, fields, by: doerOf(caller), now, requestId }
   await appendOrganizationEvent(tx, random, event)
 }
 

@@ -27,9 +27,9 @@ export const issueOrganizationToken: Handling<'issueOrganizationToken'> = async 
   if (found.status !== 'active') return { tag: 'suspended', what: 'organization' }
   const { principal } = caller
   const scopes = organizationScopes(found.role, principal.scopes)
-  if (principal.subjectType !== 'human')
-    return issueToAgent(needs, caller, principal.tenantId, organizationId, scopes, context)
   const asked = { principal, organizationId, scopes }
+  if (principal.subjectType !== 'human')
+    return issueToAgent(needs, caller, { ...asked, tenantId: principal.tenantId }, context)
   const { accessToken, tokenType, expiresInSecs } = await needs.tokens.grantOrganization(
     asked,
     context,
@@ -57,7 +57,7 @@ export const switchTenant: Handling<'switchTenant'> = async (needs, message, con
     context,
   )
   const scopes = agentScopes({ controlPlane: false, role: within.role, granted })
-  const issued = await issueToAgent(needs, caller, tenantId, organizationId, scopes, context)
+  const issued = await issueToAgent(needs, caller, { tenantId, organizationId, scopes }, context)
   return issued.tag === 'issued' ? { ...issued, tenantId, tenantSlug: tenant.slug } : issued
 }
 
@@ -65,11 +65,14 @@ export const switchTenant: Handling<'switchTenant'> = async (needs, message, con
 async function issueToAgent(
   needs: OrganizationsTools,
   { principal, address }: Caller,
-  tenantId: string,
-  organizationId: string,
-  scopes: readonly string[],
+  asked: {
+    readonly tenantId: string
+    readonly organizationId: string
+    readonly scopes: readonly string[]
+  },
   context: MessageContext,
 ) {
+  const { tenantId, organizationId, scopes } = asked
   const granted = await needs.tokens.grantAgent(
     {
       tenantId,

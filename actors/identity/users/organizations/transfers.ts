@@ -18,8 +18,13 @@ import { findTenant } from '../../../../storage/identity/tenants.js'
 import { idempotently, kept } from '../../../../storage/platform/idempotency.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
-import { actorOf, type Caller, doneBy } from '../../../domain/audit.js'
-import { catalogued, type EventType } from '../../../domain/events.js'
+import { actorOf, doneBy } from '../../../domain/audit.js'
+import {
+  catalogued,
+  type EventContext,
+  eventContext,
+  type EventType,
+} from '../../../domain/events.js'
 import { isUuid } from '../../../domain/ids.js'
 import { listed } from '../../../platform/paging.js'
 import { inOrganization, offFault, OWNERS } from './access.js'
@@ -84,7 +89,7 @@ async function offer(
   }
   if (!(await insertTransfer(tx, opened))) return { tag: 'transfer_pending' } as const
   const transfer = (await findTransfer(tx, from, opened.id, now))!
-  append(tx, needs, caller, 'org.tenant.transfer_requested', transfer, context)
+  append(tx, 'org.tenant.transfer_requested', transfer, eventContext(needs, caller, context))
   return { tag: 'transfer', transfer, replayed: false } as const
 }
 
@@ -117,7 +122,7 @@ export const acceptTenantTransfer: Handling<'acceptTenantTransfer'> = async (
       return closed(status ?? 'canceled')
     }
     const transfer = { ...found, status: 'accepted' as const, decidedAt: now }
-    append(tx, needs, caller, 'org.tenant.transferred', transfer, context)
+    append(tx, 'org.tenant.transferred', transfer, eventContext(needs, caller, context))
     return { tag: 'transfer' as const, transfer, replayed: false }
   })
   if (outcome.tag === 'transfer')
@@ -130,7 +135,8 @@ export const closeTenantTransfer: Handling<'closeTenantTransfer'> = (needs, mess
     const isReceiver = found.toOrganizationId === message.organizationId
     const status = isReceiver ? ('declined' as const) : ('canceled' as const)
     if (!(await closeTransfer(tx, found, status, needs.clock.now()))) return closed(found.status)
-    append(tx, needs, message.caller, 'org.tenant.transfer_closed', found, context)
+    const by = eventContext(needs, message.caller, context)
+    append(tx, 'org.tenant.transfer_closed', found, by)
     return { tag: 'closed' }
   })
 
@@ -155,11 +161,9 @@ function onTransfer<T>(
 /** The event belongs to the tenant that moves. A user is named only in the tenant of their token. */
 function append(
   tx: Transaction,
-  { clock, random }: OrganizationsTools,
-  caller: Caller,
   type: Extract<EventType, `org.tenant.transfer${string}`>,
   { id, tenantId, fromOrganizationId, toOrganizationId }: TransferRow,
-  { requestId }: MessageContext,
+  { caller, random, now, requestId }: EventContext,
 ): void {
   const { principal } = caller
   const isNamed = principal.subjectType === 'agent' || principal.tenantId === tenantId
@@ -170,7 +174,7 @@ function append(
     to_organization_id: toOrganizationId,
   }
   const about = { actor, resource: { type: 'tenant', id: tenantId }, requestId }
-  const stamp = { id: random.uuid(), tenantId, occurredAt: clock.now() }
+  const stamp = { id: random.uuid(), tenantId, occurredAt: now }
   const event = { ...stamp, ...catalogued(type, about, fields) }
   appendEvents(tx, [isNamed ? { ...event, audit: doneBy(caller) } : event])
 }

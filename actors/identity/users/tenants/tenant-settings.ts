@@ -59,7 +59,8 @@ export function tenantSettings({ database, clock, random, changed }: TenantSetti
       const { tenantId } = caller.principal
       for (const [network, address] of Object.entries(change.x402PayTo ?? {})) {
         const detail = await payeeFault(address)
-        if (detail !== null) return { tag: 'invalid', pointer: `/x402_pay_to/${network}`, detail }
+        if (detail !== undefined)
+          return { tag: 'invalid', pointer: `/x402_pay_to/${network}`, detail }
       }
       const { admitAgents, directAgentRegistration, credentialIssuerEnabled } = change
       const now = clock.now()

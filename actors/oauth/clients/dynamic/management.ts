@@ -86,9 +86,8 @@ export const replaceRegistration: Handling<'replaceRegistration'> = async (
       )
       const kept = { handedOn, tokenSha256: null, bounds: null }
       await writeRegistration(tx, { tenantId, applicationId: clientId, ...kept })
-      const from = { address, tokenId: null }
-      const type = 'admin.application.updated'
-      appendAudit(tx, [auditOf(needs, type, tenantId, clientId, from, context)])
+      const client = { tenantId, clientId, address, tokenId: null }
+      appendAudit(tx, [auditOf(needs, 'admin.application.updated', client, context)])
       return registrationOf(row, handedOn, tenantSlug, secret, found.token)
     },
   )
@@ -107,9 +106,8 @@ export const deleteRegistration: Handling<'deleteRegistration'> = async (
   const { tenantId } = found.row
   const removed = await inTenant(needs.database, tenantId, context, async (tx) => {
     if (!(await deleteApplicationRow(tx, tenantId, clientId))) return false
-    const from = { address, tokenId: null }
-    const type = 'admin.application.deleted'
-    appendAudit(tx, [auditOf(needs, type, tenantId, clientId, from, context)])
+    const client = { tenantId, clientId, address, tokenId: null }
+    appendAudit(tx, [auditOf(needs, 'admin.application.deleted', client, context)])
     return true
   })
   forget(needs, clientId)

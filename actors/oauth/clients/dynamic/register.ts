@@ -70,9 +70,8 @@ export const registerClient: Handling<'registerClient'> = async (
       const { id: applicationId } = row
       const kept = { handedOn, tokenSha256: sha256(token), bounds }
       await writeRegistration(tx, { tenantId, applicationId, ...kept })
-      const from = { address, tokenId }
-      const type = 'admin.application.registered'
-      appendAudit(tx, [auditOf(needs, type, tenantId, applicationId, from, context)])
+      const client = { tenantId, clientId: applicationId, address, tokenId }
+      appendAudit(tx, [auditOf(needs, 'admin.application.registered', client, context)])
       return row
     })
     const clientSecret = secret?.secret ?? null
@@ -100,9 +99,12 @@ export function registrationOf(
 export function auditOf(
   { clock, random }: Pick<RegistrationNeeds, 'clock' | 'random'>,
   type: AuditOnlyType,
-  tenantId: string,
-  clientId: string,
-  from: { readonly address: string; readonly tokenId: string | null },
+  {
+    tenantId,
+    clientId,
+    address,
+    tokenId,
+  }: { tenantId: string; clientId: string; address: string; tokenId: string | null },
   { requestId }: MessageContext,
 ) {
   return {
@@ -118,7 +120,7 @@ export function auditOf(
     resource: { type: 'application', id: clientId },
     outcome: 'success' as const,
     requestId: requestId ?? null,
-    ip: from.address,
-    data: from.tokenId === null ? {} : { registration_token_id: from.tokenId },
+    ip: address,
+    data: tokenId === null ? {} : { registration_token_id: tokenId },
   }
 }

@@ -5,15 +5,15 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { Caller } from '../../../domain/audit.js'
 import { recordAudit } from '../../../platform/record-audit.js'
 
+type Did = 'created' | 'updated' | 'deleted' | 'secret_rotated'
+
 /** Writes an `admin.application.*` event. `data` never contains a secret. */
 export function recordAction(
   tx: Transaction,
   needs: Parameters<typeof recordAudit>[1],
   caller: Caller,
-  did: 'created' | 'updated' | 'deleted' | 'secret_rotated',
-  { id }: ApplicationRow,
-  data: Readonly<Record<string, unknown>>,
   context: MessageContext,
+  { did, id, data }: { did: Did; id: string; data: Readonly<Record<string, unknown>> },
 ): void {
   const resource = { type: 'application', id }
   recordAudit(tx, needs, caller, context, { type: `admin.application.${did}`, resource, data })

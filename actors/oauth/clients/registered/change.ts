@@ -22,7 +22,7 @@ export const deleteApplication: Handling<'deleteApplication'> = (needs, message,
   changing(needs, message, context, async (tx, application) => {
     await deleteApplicationRow(tx, application.tenantId, application.id)
     const data = { name: application.name }
-    recordAction(tx, needs, message.caller, 'deleted', application, data, context)
+    recordAction(tx, needs, message.caller, context, { did: 'deleted', id: application.id, data })
     return { tag: 'removed' } as const
   })
 
@@ -51,7 +51,7 @@ export const rotateApplicationSecret: Handling<'rotateApplicationSecret'> = (
       othersUntil: new Date(now.getTime() + overlapSecs * 1000),
     })
     const data = { overlap_secs: overlapSecs }
-    recordAction(tx, needs, caller, 'secret_rotated', row, data, context)
+    recordAction(tx, needs, caller, context, { did: 'secret_rotated', id: row.id, data })
     return { tag: 'rotated', clientId: id, clientSecret: secret, rotatedAt: now }
   })
 

@@ -227,7 +227,7 @@ function calledFault(
   if (httpsUrl(uri, { query: true }) === null)
     return bad(pointer, 'The URL must be an HTTPS URL without a fragment.')
   const fault = urlFaultOf(uri)
-  return fault === null ? undefined : bad(pointer, URL_FAULTS[fault])
+  return fault === undefined ? undefined : bad(pointer, URL_FAULTS[fault])
 }
 
 /** OpenID Connect Front-Channel Logout 1.0 section 2: it has the scheme, host and port of a redirect URI. */

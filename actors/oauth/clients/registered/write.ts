@@ -36,7 +36,7 @@ import { inTenant } from '../../../platform/in-tenant.js'
 export const createApplication: Handling<'createApplication'> = async (needs, message, context) => {
   const { caller, draft } = message
   const refusal = await refusalOf(needs, caller, draft, null, context)
-  if (refusal !== null) return refusal
+  if (refusal !== undefined) return refusal
   return orTaken(
     createOnce(
       needs,
@@ -55,20 +55,20 @@ export const replaceApplication: Handling<'replaceApplication'> = async (
 ) => {
   const { caller, draft, applicationId } = message
   const refusal = await refusalOf(needs, caller, draft, applicationId, context)
-  if (refusal !== null) return refusal
+  if (refusal !== undefined) return refusal
   return orTaken(
     changing(needs, message, context, (tx, row) => replaceLocked(tx, needs, row, message, context)),
   )
 }
 
-/** Why the caller may not write the draft. Null if they may. `applicationId` is null for a new application. */
+/** Why the caller may not write the draft. Undefined if they may. `applicationId` is null for a new application. */
 async function refusalOf(
   needs: ApplicationsNeeds,
   { principal: { tenantId, scopes } }: Caller,
   draft: ApplicationDraft,
   applicationId: string | null,
   context: MessageContext,
-): Promise<ApplicationInvalid | ApplicationForbidden | ApplicationRefused | null> {
+): Promise<ApplicationInvalid | ApplicationForbidden | ApplicationRefused | undefined> {
   const { database } = needs
   const { signal } = context
   const resourceScopes = await resourceScopesFor(database, tenantId, draft, 'all', signal)
@@ -81,13 +81,13 @@ async function refusalOf(
   // A URL of older rules stays until it is changed: it would keep every other member from being changed.
   const kept = [before?.jwksUri, before?.backchannelLogoutUri]
   const fault = await draftFault(draft, resourceScopes, (url) =>
-    kept.includes(url) ? null : needs.urlFaultOf(url),
+    kept.includes(url) ? undefined : needs.urlFaultOf(url),
   )
   if (fault !== undefined) return fault
   const beyond = powersBeyond(draft.scopes ?? [], scopes)
   if (beyond.length > 0) return { tag: 'forbidden', scopes: beyond }
   const { audience } = draft
-  if (audience === undefined || before?.audience === audience) return null
+  if (audience === undefined || before?.audience === audience) return undefined
   const unowned = await ownershipFault(needs, audience, tenantId, context)
   return unowned?.tag === 'conflict' ? { tag: 'audience_taken' } : unowned
 }
@@ -119,7 +119,8 @@ async function insert(
     secretSha256: secret?.sha256 ?? null,
     ...optionalMembers(draft),
   })
-  recordAction(tx, needs, caller, 'created', application, powersOf(application), context)
+  const { id } = application
+  recordAction(tx, needs, caller, context, { did: 'created', id, data: powersOf(application) })
   return {
     tag: 'created',
     application: toApplication(application),
@@ -154,6 +155,6 @@ async function replaceLocked(
     before,
   )
   const data = { changed: changedMembers(before, row), ...powersOf(row) }
-  recordAction(tx, needs, caller, 'updated', row, data, context)
+  recordAction(tx, needs, caller, context, { did: 'updated', id: row.id, data })
   return { tag: 'replaced', application: toApplication(row), clientSecret }
 }

@@ -61,7 +61,7 @@ export const accessPoliciesActor = defineActor<AccessPoliciesProtocol, AccessPol
   }),
 })
 
-function faultOf(policy: AccessPolicyDraft, levelMax: number): PolicyRefused | null {
+function faultOf(policy: AccessPolicyDraft, levelMax: number): PolicyRefused | undefined {
   const { allowedNetworks, deniedNetworks, requiredAal } = policy
   if ((levelOf(requiredAal) ?? 1) > levelMax) return { tag: 'level_unreachable' }
   for (const [member, networks] of [
@@ -73,19 +73,22 @@ function faultOf(policy: AccessPolicyDraft, levelMax: number): PolicyRefused | n
   }
   const isEmpty =
     allowedNetworks.length === 0 && deniedNetworks.length === 0 && requiredAal === null
-  return isEmpty ? { tag: 'no_condition' } : null
+  return isEmpty ? { tag: 'no_condition' } : undefined
 }
 
 /** The refusal of a policy that would refuse its own author, with this token and from this address. */
-function lockout(policy: AccessPolicyDraft, { principal, address }: Caller): PolicyRefused | null {
-  if (policy.force === true) return null
+function lockout(
+  policy: AccessPolicyDraft,
+  { principal, address }: Caller,
+): PolicyRefused | undefined {
+  if (policy.force === true) return undefined
   const { clientId, scopes, subjectType, acr } = principal
   const level = subjectType === 'human' ? Number(acr?.slice(-1) ?? 1) : null
   for (const action of policy.actions) {
     const [verdict] = denials([{ ...policy, id: '' }], { action, clientId, scopes, address, level })
     if (verdict !== undefined) return { tag: 'locks_out', reason: verdict.reason, address }
   }
-  return null
+  return undefined
 }
 
 /** The members of a policy for the audit log. */

@@ -12,7 +12,7 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { Caller } from '../../../domain/audit.js'
 import { isNetwork, networkContains } from '../../../domain/commerce/networks.js'
-import { eventBy, type EventType } from '../../../domain/events.js'
+import { eventBy, type EventContext, eventContext, type EventType } from '../../../domain/events.js'
 import { isUuid } from '../../../domain/ids.js'
 import type {
   ApiKeyCreated,
@@ -63,7 +63,7 @@ export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, con
       now,
     })
     if (row === undefined) return UNKNOWN
-    append(tx, needs, caller, 'api_key.rotated', row, context)
+    append(tx, 'api_key.rotated', row, eventContext(needs, caller, context))
     return { tag: 'rotated' as const, key: recordOf(row, now), secret }
   })
   if (outcome.tag === 'rotated') tokens.send('invalidate', { ids: [keyId] })
@@ -75,7 +75,7 @@ export const deleteApiKey: Handling<'deleteApiKey'> = async (needs, { caller, ke
   if (!isUuid(keyId)) return UNKNOWN
   const isRemoved = await inTenant(needs.database, tenantId, context, async (tx) => {
     const row = await deleteApiKeyRow(tx, tenantId, keyId)
-    if (row !== undefined) append(tx, needs, caller, 'api_key.revoked', row, context)
+    if (row !== undefined) append(tx, 'api_key.revoked', row, eventContext(needs, caller, context))
     return row !== undefined
   })
   if (!isRemoved) return UNKNOWN
@@ -119,7 +119,7 @@ async function insert(
   if (!(await insertApiKey(tx, { ...row, tokenSha256 }, settings.max_per_tenant)))
     return { tag: 'full', most: settings.max_per_tenant }
   const key = { ...row, rotatedAt: null, previousExpiresAt: null, lastUsedAt: null }
-  append(tx, needs, caller, 'api_key.created', key, context)
+  append(tx, 'api_key.created', key, eventContext(needs, caller, context))
   return { tag: 'created', key: recordOf(key, now), secret, replayed: false }
 }
 
@@ -164,15 +164,12 @@ function mostSecs({ clock, settings }: ApiKeysNeeds, parent: ApiKeyRow | null): 
 
 function append(
   tx: Transaction,
-  { clock, random }: ApiKeysNeeds,
-  caller: Caller,
   type: Extract<EventType, `api_key.${string}`>,
   key: ApiKeyRow,
-  { requestId }: MessageContext,
+  by: EventContext,
 ): void {
   const { tenantId, name, scopes, expiresAt } = key
   const resource = { type: 'api_key', id: key.id }
-  const eventContext = { caller, random, now: clock.now(), requestId }
   const fields = { name, scopes, expires_at: expiresAt.toISOString() }
-  appendEvents(tx, [eventBy(type, resource, eventContext, fields, tenantId)])
+  appendEvents(tx, [eventBy(type, resource, by, fields, tenantId)])
 }

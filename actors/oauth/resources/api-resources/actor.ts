@@ -6,7 +6,7 @@ import { apiResource, type ApiResourceMembers } from '../../../domain/entities/a
 import { tenants, type TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import { entityHandlers } from '../../../platform/entity-handlers.js'
 import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
-import { apiResources, type ApiResourcesProtocol, type ResourceRefused } from './protocol.js'
+import { apiResources, type ApiResourcesProtocol, type AudienceRefused } from './protocol.js'
 import { ownershipFault } from '../../../platform/oauth/audience-ownership.js'
 import { draftFault } from './rules.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
@@ -27,14 +27,14 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const handlers = entityHandlers<ApiResourceMembers, ResourceRefused>(needs, {
+    const handlers = entityHandlers<ApiResourceMembers, AudienceRefused>(needs, {
       entity: apiResource,
       table: apiResourceTable,
       most: RESOURCES_MAX,
       faultOf: draftFault,
       foreignFault: async ({ resource }, { principal: { tenantId } }, context) =>
         resource === undefined || resourceKey(resource) === null
-          ? null
+          ? undefined
           : ownershipFault(needs, resource, tenantId, context),
       written: async (tx, row, before) => {
         if (row.resource === before?.resource) return

@@ -9,20 +9,20 @@ import type { MemberInvalid } from '../../../domain/entities/messages.js'
 const SCOPE_NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
 const OURS = new Set<string>([...SCOPES, ...CREDENTIAL_SCOPES])
 
-/** The first fault of a draft. Null if the draft is valid. */
-export function draftFault(draft: ApiResourceDraft): MemberInvalid | null {
+/** The first fault of a draft. Undefined if the draft is valid. */
+export function draftFault(draft: ApiResourceDraft): MemberInvalid | undefined {
   return resourceFault(draft.resource) ?? scopesFault(draft)
 }
 
-function resourceFault(resource: string): MemberInvalid | null {
-  if (resourceKey(resource) !== null) return null
+function resourceFault(resource: string): MemberInvalid | undefined {
+  if (resourceKey(resource) !== null) return undefined
   return invalid(
     '/resource',
     'The resource must be an absolute https URI, or an http URI of a loopback host, without fragment and user, of at most 512 characters (RFC 8707).',
   )
 }
 
-function scopesFault({ scopes }: ApiResourceDraft): MemberInvalid | null {
+function scopesFault({ scopes }: ApiResourceDraft): MemberInvalid | undefined {
   for (const [index, { name }] of scopes.entries()) {
     const pointer = `/scopes/${index}/name`
     if (!SCOPE_NAME.test(name))
@@ -32,7 +32,7 @@ function scopesFault({ scopes }: ApiResourceDraft): MemberInvalid | null {
     if (scopes.findIndex((other) => other.name === name) !== index)
       return invalid(pointer, 'The name occurs twice.')
   }
-  return null
+  return undefined
 }
 
 function invalid(pointer: string, detail: string): MemberInvalid {

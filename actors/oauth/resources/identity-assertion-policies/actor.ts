@@ -51,9 +51,9 @@ export const identityAssertionPoliciesActor = defineActor<
         inTenant(needs.database, tenantId, context, async (tx) => {
           if (audience !== undefined && (await isAudienceClaimed(tx, audience)))
             return { tag: 'conflict' }
-          if (clientId === undefined || !isUuid(clientId)) return null
+          if (clientId === undefined || !isUuid(clientId)) return undefined
           const isConfidential = await findPolicyClient(tx, tenantId, clientId)
-          return isConfidential === true ? null : { tag: 'client_unknown' }
+          return isConfidential === true ? undefined : { tag: 'client_unknown' }
         }),
       isConflict: isPolicyTaken,
       auditOf: ({ clientId, audience }) => ({ client_id: clientId, audience }),
@@ -68,7 +68,7 @@ export const identityAssertionPoliciesActor = defineActor<
 function draftFault(
   { audience, resources, scopes }: IdentityAssertionPolicyDraft,
   isOwnAddress: PoliciesNeeds['isOwnAddress'],
-): MemberInvalid | null {
+): MemberInvalid | undefined {
   if (httpsUrl(audience, { http: 'of loopback hosts' }) === null)
     return invalid('/audience', 'The audience must be an https URL without query and fragment.')
   if (isOwnAddress(audience)) return invalid('/audience', 'The audience must be another server.')
@@ -76,7 +76,7 @@ function draftFault(
   if (resource >= 0)
     return invalid(`/resources/${resource}`, 'It must be an absolute https URI (RFC 8707).')
   const scope = scopes.findIndex((one) => !SCOPE.test(one))
-  return scope < 0 ? null : invalid(`/scopes/${scope}`, 'It must be a scope token (RFC 6749).')
+  return scope < 0 ? undefined : invalid(`/scopes/${scope}`, 'It must be a scope token (RFC 6749).')
 }
 
 const invalid = (pointer: string, detail: string): MemberInvalid => ({

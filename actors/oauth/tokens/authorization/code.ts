@@ -82,7 +82,7 @@ async function write(
   if (stored !== null) {
     const { handle } = stored
     const by = answeringOf({ handle, browserId })
-    await storeAnswer(tx, random, { tenantId, secret: handle }, by, code, now)
+    await storeAnswer(tx, { clock, random }, { tenantId, secret: handle }, by, code)
   }
   const isOpen = await openPersonSession(tx, {
     tenantId,

@@ -118,7 +118,7 @@ export async function proceed(
   const before = await consentsBefore(needs, pending, granting, context)
   if (!asksConsent(pending, granting, before)) return issueCode(needs, pending, granting, context)
   if (request.prompt.none) return back('consent_required', 'the user has not given consent yet')
-  return askConsent(needs, pending, session, granting, before, context)
+  return askConsent(needs, pending, granting, before, context)
 }
 
 /**
@@ -337,8 +337,7 @@ function asksConsent(
 async function askConsent(
   needs: InteractionNeeds,
   pending: PendingRequest,
-  session: BrowserSession,
-  { consented, resources }: Granting,
+  { session, consented, resources }: Granting,
   before: ConsentsBefore,
   context: MessageContext,
 ): Promise<ConsentAsked> {

@@ -193,7 +193,7 @@ export function createClients({
   return {
     async lists(origin, clientId) {
       if (clientId !== null && !isUuid(clientId)) {
-        if (clientIdFault(clientId) !== null) return false
+        if (clientIdFault(clientId) !== undefined) return false
         return origins.get(`${clientId} ${origin}`, [], () =>
           database.system((tx) => originListedByUrl(tx, origin, clientId), { pool: 'identity' }),
         )

@@ -115,7 +115,7 @@ export async function authenticateMetadataClient(
         'client_authentication_failed',
       )
     const refused = await assertionRefusal(needs, clientId, read, admitted)
-    if (refused !== null) return refused
+    if (refused !== undefined) return refused
   }
   // The row was just written, and the statement finds it by its id.
   const row = await database.system((tx) => findClient(tx, admitted.id), { pool: 'identity' })
@@ -202,13 +202,13 @@ async function ofRequest(
     : refuse('invalid_request', NO_TENANT, 'tenant_unknown')
 }
 
-/** Null if one of the client's keys signed the assertion, which is used up by it. */
+/** Undefined if one of the client's keys signed the assertion, which is used up by it. */
 async function assertionRefusal(
   { metadataClients, coordination, clock }: MetadataClientNeeds,
   clientId: string,
   assertion: ReadAssertion,
   { document: { members } }: Admitted,
-): Promise<OAuthRefused | null> {
+): Promise<OAuthRefused | undefined> {
   const failed = refuse(
     'invalid_client',
     'client authentication failed',
@@ -236,7 +236,7 @@ async function assertionRefusal(
   // Used up only after the signature is valid, so that no other party can use it up.
   const id = createHash('sha256').update(`${clientId} ${assertion.id}`).digest('base64url')
   const ttlSecs = assertion.expiresAtSecs - clock.nowSecs() + 1 + CLOCK_STEP_SECS_MAX
-  return (await coordination.once(`assertion:${id}`, ttlSecs)) ? null : failed
+  return (await coordination.once(`assertion:${id}`, ttlSecs)) ? undefined : failed
 }
 
 /** A client drops its tokens at `invalid_client`, so a host that is away answers with a temporary error. */

@@ -57,17 +57,20 @@ export async function withClientRequest<Outcome extends object>(
   if ('tag' in form) return form
   const identified = await needs.tokens.identifyClient({ ...request, quota }, context)
   if (identified.tag !== 'identified') return identified
-  const read = await readClientRequest(needs, request, form, identified, grantType, context)
+  const read = await readClientRequest(needs, { ...request, form, grantType }, identified, context)
   const outcome = read.tag === 'client_request' ? await start(read) : read
   return metered(outcome, identified.windows)
 }
 
+type Asked = Omit<TokenRequest, 'form'> & {
+  readonly form: OAuthForm
+  readonly grantType: string
+}
+
 async function readClientRequest(
   { database, tenants, issuer }: ClientRequestNeeds,
-  request: TokenRequest,
-  form: OAuthForm,
+  { form, grantType, httpUrl }: Asked,
   identified: ClientIdentified,
-  grantType: string,
   context: MessageContext,
 ): Promise<ClientRequest | OAuthRefused> {
   const client =
@@ -79,7 +82,7 @@ async function readClientRequest(
       'grant_not_allowed',
     )
 
-  const { host } = new URL(request.httpUrl)
+  const { host } = new URL(httpUrl)
   const named = await namedTenant(tenants, form, client, host, context)
   if (named === 'conflicting')
     return refuse('invalid_request', CONFLICTING_TENANT, 'tenant_unknown')

@@ -60,7 +60,7 @@ export async function grantCode(
       'code_unknown',
     )
   const mismatch = mismatchOf(row, form)
-  if (mismatch !== null) return refuse('invalid_grant', mismatch[1], mismatch[0])
+  if (mismatch !== undefined) return refuse('invalid_grant', mismatch[1], mismatch[0])
   if (row.jkt !== null && proof.jkt === null)
     return proof.refusal('the code is bound to a key: send a DPoP proof')
   if (row.jkt !== null && row.jkt !== proof.jkt)
@@ -81,14 +81,14 @@ export async function grantCode(
   if ('tag' in scopes) return scopes
   const tokenScope = downscope(form, row, { issuer: needs.issuer, scopes, resources })
   if ('tag' in tokenScope) return tokenScope
-  return redeem(needs, row, { scopes, tokenScope }, client, proof, context)
+  return redeem(needs, row, { client, proof, scopes, tokenScope }, context)
 }
 
 /** Checks redirect_uri and code_verifier against the authorization request. Returns the fault. */
 function mismatchOf(
   row: Pick<CodeRow, 'redirectUri' | 'codeChallenge'>,
   form: OAuthForm,
-): readonly [OAuthReason, description: string] | null {
+): readonly [OAuthReason, description: string] | undefined {
   const redirectUri = form.get('redirect_uri')
   // With PKCE the parameter may be absent (OAuth 2.1 section 4.1.3): the verifier proves more.
   const isOptional = redirectUri === null && row.codeChallenge !== null
@@ -97,7 +97,7 @@ function mismatchOf(
   const verifier = form.get('code_verifier')
   if (row.codeChallenge === null)
     return verifier === null
-      ? null
+      ? undefined
       : ['pkce_mismatch', 'the authorization request had no code_challenge']
   if (verifier === null) return ['pkce_mismatch', 'code_verifier is missing']
   if (!VERIFIER.test(verifier))
@@ -105,16 +105,21 @@ function mismatchOf(
   const computed = hash('sha256', verifier, 'buffer')
   const expected = Buffer.from(row.codeChallenge, 'base64url')
   return computed.length === expected.length && timingSafeEqual(computed, expected)
-    ? null
+    ? undefined
     : ['pkce_mismatch', 'code_verifier does not match the code_challenge']
+}
+
+type Redemption = {
+  readonly client: Client & { readonly kind: 'application' }
+  readonly proof: RefreshProof
+  readonly scopes: readonly string[]
+  readonly tokenScope: TokenScope
 }
 
 async function redeem(
   needs: CodeNeeds,
   row: CodeRow,
-  { scopes, tokenScope }: { readonly scopes: readonly string[]; readonly tokenScope: TokenScope },
-  client: Client & { readonly kind: 'application' },
-  proof: RefreshProof,
+  { client, proof, scopes, tokenScope }: Redemption,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused> {
   const { commits, random, jwt, metrics } = needs

@@ -66,7 +66,8 @@ export async function grantClientCredentials(
   }
   const kind = { issuedFor: 'client_credentials' } as const
   const record = (grant: AccessGrant) => needs.preparedGrants.record(row, scope, grant)
-  return grantService(needs, row, form, proof, isCacheable ? { ...kind, record } : kind, context)
+  const asked = { form, proof }
+  return grantService(needs, row, asked, isCacheable ? { ...kind, record } : kind, context)
 }
 
 /** Who gets a token for itself. */
@@ -84,8 +85,7 @@ type ServiceKind = {
 export async function grantService(
   needs: ServiceNeeds,
   row: ServiceParty,
-  form: OAuthForm,
-  proof: RefreshProof,
+  { form, proof }: { readonly form: OAuthForm; readonly proof: RefreshProof },
   kind: ServiceKind,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
@@ -97,7 +97,7 @@ export async function grantService(
     if ('fault' in named) return refuse('invalid_target', named.fault, 'resource_invalid')
     const { resources } = named
     if (resources.length > 0)
-      return grantForResources(needs, row, scope, resources, proof, kind, context)
+      return grantForResources(needs, row, { scope, resources, proof }, kind, context)
   }
 
   const scopes = requestedScopes(scope, row)
@@ -148,13 +148,17 @@ function serviceGrant(row: ServiceParty, own: ServiceGrant): AccessGrant {
   }
 }
 
+type AskedOfResources = {
+  readonly scope: string | null
+  readonly resources: readonly ApiResource[]
+  readonly proof: RefreshProof
+}
+
 /** A token for API resources: with their scopes, as far as the application may have them without a user. */
 async function grantForResources(
   needs: ServiceNeeds,
   row: ServiceParty,
-  scope: string | null,
-  resources: readonly ApiResource[],
-  proof: RefreshProof,
+  { scope, resources, proof }: AskedOfResources,
   kind: ServiceKind,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
@@ -192,8 +196,7 @@ function serviceDefault(
   return allowed.filter((scope) => !scope.endsWith(':manage'))
 }
 
-const lifetimeSecs = ({ jwt }: Pick<GrantNeeds, 'jwt'>) =>
-  jwt.access_token_lifetime_agent_secs
+const lifetimeSecs = ({ jwt }: Pick<GrantNeeds, 'jwt'>) => jwt.access_token_lifetime_agent_secs
 
 async function signAndWrite(
   needs: ServiceNeeds,

@@ -38,54 +38,55 @@ const POLLED: Record<BackchannelGrant, { kind: BackchannelKind; parameter: strin
 
 type BackchannelNeeds = GrantNeeds & { readonly resources: ResourceLookup }
 
-export async function grantBackchannel(
-  needs: BackchannelNeeds,
-  grantType: BackchannelGrant,
-  client: Client,
-  form: OAuthForm,
-  proof: RefreshProof,
-  context: MessageContext,
-): Promise<Issued | OAuthRefused | ProofRefused> {
-  if (client.kind !== 'application' || !client.row.grantTypes.includes(grantType))
-    return refuse(
-      'unauthorized_client',
-      'the application does not have this grant',
-      'grant_not_allowed',
-    )
-  const { kind, parameter } = POLLED[grantType]
-  const code = form.get(parameter)
-  if (code === null)
-    return refuse('invalid_request', `${parameter} is missing`, 'parameter_missing')
-  const { database, clock } = needs
-  const now = clock.now()
-  const key = {
-    kind,
-    codeSha256: sha256(code),
-    clientId: client.row.id,
-    now,
-  }
-  // The tenant is unknown until the code is found, so the poll crosses tenants.
-  const polled = await database.system((tx) => recordPoll(tx, key), context)
-  const verdict = polled === undefined ? 'unknown' : judgePoll(polled, now)
-  switch (verdict) {
-    case 'unknown':
-      return invalidGrant(parameter)
-    case 'pending':
-      return wait('authorization_pending', 'the user has not decided yet', polled!)
-    case 'slow_down':
-      return wait('slow_down', 'the last poll was too recent', polled!)
-    case 'denied':
-      return refuse('access_denied', 'the user denied the request', 'user_denied')
-    case 'expired':
+export const grantBackchannel =
+  (grantType: BackchannelGrant) =>
+  async (
+    needs: BackchannelNeeds,
+    client: Client,
+    form: OAuthForm,
+    proof: RefreshProof,
+    context: MessageContext,
+  ): Promise<Issued | OAuthRefused | ProofRefused> => {
+    if (client.kind !== 'application' || !client.row.grantTypes.includes(grantType))
       return refuse(
-        'expired_token',
-        `the ${parameter} has expired: ask for a new one`,
-        'request_expired',
+        'unauthorized_client',
+        'the application does not have this grant',
+        'grant_not_allowed',
       )
-    case 'approved':
-      return redeem(needs, grantType, polled as Approved, form, client, proof, context)
+    const { kind, parameter } = POLLED[grantType]
+    const code = form.get(parameter)
+    if (code === null)
+      return refuse('invalid_request', `${parameter} is missing`, 'parameter_missing')
+    const { database, clock } = needs
+    const now = clock.now()
+    const key = {
+      kind,
+      codeSha256: sha256(code),
+      clientId: client.row.id,
+      now,
+    }
+    // The tenant is unknown until the code is found, so the poll crosses tenants.
+    const polled = await database.system((tx) => recordPoll(tx, key), context)
+    const verdict = polled === undefined ? 'unknown' : judgePoll(polled, now)
+    switch (verdict) {
+      case 'unknown':
+        return invalidGrant(parameter)
+      case 'pending':
+        return wait('authorization_pending', 'the user has not decided yet', polled!)
+      case 'slow_down':
+        return wait('slow_down', 'the last poll was too recent', polled!)
+      case 'denied':
+        return refuse('access_denied', 'the user denied the request', 'user_denied')
+      case 'expired':
+        return refuse(
+          'expired_token',
+          `the ${parameter} has expired: ask for a new one`,
+          'request_expired',
+        )
+      case 'approved':
+        return redeem(needs, polled as Approved, { grantType, client, form, proof }, context)
+    }
   }
-}
 
 type PollVerdict = 'unknown' | 'pending' | 'slow_down' | 'denied' | 'expired' | 'approved'
 
@@ -110,13 +111,17 @@ type Approved = PolledRequest & {
   readonly authTime: Date
 }
 
+type Asked = {
+  readonly grantType: BackchannelGrant
+  readonly client: Client & { readonly kind: 'application' }
+  readonly form: OAuthForm
+  readonly proof: RefreshProof
+}
+
 async function redeem(
   needs: BackchannelNeeds,
-  grantType: BackchannelGrant,
   row: Approved,
-  form: OAuthForm,
-  client: Client & { readonly kind: 'application' },
-  { jkt, refusal }: RefreshProof,
+  { grantType, client, form, proof: { jkt, refusal } }: Asked,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const { commits, random, jwt, metrics, issuer } = needs

@@ -74,8 +74,8 @@ const GRANTS: Readonly<Record<GrantType, Grant>> = {
   [TOKEN_EXCHANGE]: { client: 'or actor_token', workload: 'within its rule', details: 'refused', run: (tools, client, form, ...of) => (asksIdJag(form) ? grantIdJag : grantExchange)(tools, client, form, ...of) },
   // With an assertion a workload asks for itself. An identity assertion speaks for a person.
   [JWT_BEARER]: { client: 'required', workload: 'within its rule', details: 'refused', run: grantIdentityAssertion },
-  [DEVICE_CODE]: { client: 'required', workload: 'within its rule', details: 'granted', run: (tools, ...of) => grantBackchannel(tools, DEVICE_CODE, ...of) },
-  [CIBA]: { client: 'required', workload: 'within its rule', details: 'granted', run: (tools, ...of) => grantBackchannel(tools, CIBA, ...of) },
+  [DEVICE_CODE]: { client: 'required', workload: 'within its rule', details: 'granted', run: grantBackchannel(DEVICE_CODE) },
+  [CIBA]: { client: 'required', workload: 'within its rule', details: 'granted', run: grantBackchannel(CIBA) },
   // OpenID4VCI section 6.1: a wallet may be unknown. Its code is what authorizes it.
   [PRE_AUTHORIZED_CODE]: { client: 'optional', workload: 'refused', details: 'granted', run: grantPreAuthorized },
 }
@@ -194,7 +194,7 @@ async function runCounted(
   }
   if (!isAdmitted(client)) return grant.run(own, client, form, proof, context)
   const foreign = foreignTarget(own, client, form)
-  if (foreign !== null) return foreign
+  if (foreign !== undefined) return foreign
   const limited = withinRule(own, client)
   switch (workloadAssertion(grantType, form) === null ? grant.workload : 'for itself') {
     case 'for itself':

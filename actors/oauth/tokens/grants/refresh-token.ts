@@ -98,7 +98,7 @@ export async function grantRefresh(
     case 'repeated':
       return repeat(needs, row, client, context)
     case 'live':
-      return rotate(needs, row, form, client, proof, context)
+      return rotate(needs, row, { form, client, proof }, context)
   }
 }
 
@@ -125,12 +125,12 @@ export function judgeRefresh(
   return sameKey ? 'live' : 'wrong_key'
 }
 
+type Asked = { readonly form: OAuthForm; readonly client: Client; readonly proof: RefreshProof }
+
 async function rotate(
   needs: RefreshNeeds,
   row: RefreshTokenRow,
-  form: OAuthForm,
-  client: Client,
-  proof: RefreshProof,
+  { form, client, proof }: Asked,
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const resources = await resourcesOfGrant(needs.resources, row, publicClientId(client), form)

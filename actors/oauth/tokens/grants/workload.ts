@@ -108,7 +108,7 @@ export function grantWorkload(
   context: MessageContext,
 ): Promise<Issued | OAuthRefused | ProofRefused> {
   const party = { ...row, defaultScopes: row.scopes }
-  return grantService(tools, party, form, proof, { issuedFor: grantType }, context)
+  return grantService(tools, party, { form, proof }, { issuedFor: grantType }, context)
 }
 
 export const BEYOND_RULE = refuse(
@@ -136,11 +136,11 @@ export function foreignTarget(
   { issuer }: TokenTools,
   client: AdmittedClient,
   form: OAuthForm,
-): OAuthRefused | null {
+): OAuthRefused | undefined {
   const read = readRequestedAudience(form)
   if ('fault' in read) return refuse('invalid_target', read.fault, 'resource_invalid')
   return read.requested.every(isAudience(issuer, client))
-    ? null
+    ? undefined
     : refuse('invalid_target', 'the rule does not allow this resource', 'resource_not_granted')
 }
 

@@ -57,7 +57,7 @@ export async function readProof(
   if (iat > nowSecs + AHEAD_SECS_MAX) return { fault: 'iat is in the future' }
   if (iat < nowSecs - ageSecsMax) return { fault: 'the proof is too old' }
   const fault = untimely(jws.claims, nowSecs, AHEAD_SECS_MAX)
-  if (fault !== null) return { fault }
+  if (fault !== undefined) return { fault }
   if (nonce !== undefined && typeof nonce !== 'string') return { fault: 'nonce must be a string' }
   if (accessToken !== null && ath !== accessTokenHash(accessToken))
     return { fault: 'ath is not the hash of the access token' }

@@ -253,7 +253,7 @@ class TenantAdmission {
     block.refillFromMs = clock.monotonicMs() + REFILL_PAUSE_MS
     try {
       const taken = await database.tenant(tenantId, (tx) =>
-        refillBlock(tx, tenantId, block.authority, block.id, most, clock.now()),
+        refillBlock(tx, tenantId, block, most, clock.now()),
       )
       if (taken === undefined) return
       block.add(taken)

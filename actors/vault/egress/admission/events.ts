@@ -51,21 +51,24 @@ export class CallTemplates {
     this.#begun = new EventForm(3, (requestId, host, method) =>
       credentialAccessed(about(requestId!, host!, method!), NO_TIME),
     )
-    this.#completed = new EventForm(6, (requestId, host, method, bytes, chunks, durationMs) => {
-      const call = about(requestId!, host!, method!)
-      const fields = {
-        bytes,
-        chunks,
-        credential_id: facts.credentialId,
-        duration_ms: durationMs,
-        host,
-        method,
-        outcome: 'completed',
-      }
-      // A placeholder is text, where the event has a number too.
-      const blanks = fields as object
-      return callEvent('egress.stream.closed', facts.endId, call, NO_TIME, blanks, 'success')
-    })
+    this.#completed = new EventForm(
+      6,
+      (...[requestId, host, method, bytes, chunks, durationMs]) => {
+        const call = about(requestId!, host!, method!)
+        const fields = {
+          bytes,
+          chunks,
+          credential_id: facts.credentialId,
+          duration_ms: durationMs,
+          host,
+          method,
+          outcome: 'completed',
+        }
+        // A placeholder is text, where the event has a number too.
+        const blanks = fields as object
+        return callEvent('egress.stream.closed', call, NO_TIME, blanks, 'success')
+      },
+    )
   }
 
   begun({ endId, requestId, host, method }: CallFacts, now: Date): OutboxEvent {
@@ -104,8 +107,7 @@ export function endEvent(facts: CallFacts, report: RelayReport, now: Date): Outb
 export function credentialAccessed(facts: CallFacts, now: Date): NewEvent {
   const { host, method } = facts
   const fields = { access: 'egress', host, method }
-  const id = startEventId(facts.endId)
-  return callEvent('vault.credential.accessed', id, facts, now, fields, 'success')
+  return callEvent('vault.credential.accessed', facts, now, fields, 'success')
 }
 
 export function streamClosed(
@@ -128,7 +130,7 @@ export function streamClosed(
   if (tokens.output !== null) fields.output_tokens = tokens.output
   if (redactions > 0) fields.redactions = redactions
   const end = outcome === 'completed' ? 'success' : 'failure'
-  return callEvent('egress.stream.closed', facts.endId, facts, now, fields, end)
+  return callEvent('egress.stream.closed', facts, now, fields, end)
 }
 
 /** The end of a call whose process was killed: its time and the relayed bytes are unknown. */
@@ -180,15 +182,14 @@ export function callsUnknown(block: LostBlockRow, id: string, now: Date): NewAud
 
 function callEvent<T extends EventType>(
   type: T,
-  id: string,
-  { caller, credentialId, authority, requestId }: CallFacts,
+  { endId, caller, credentialId, authority, requestId }: CallFacts,
   now: Date,
   fields: EventFields<T>,
   outcome: AuditOutcome,
 ): NewEvent {
   const resource = { type: 'vault_credential', id: credentialId }
   return {
-    id,
+    id: type === 'egress.stream.closed' ? endId : startEventId(endId),
     tenantId: caller.principal.tenantId,
     type,
     occurredAt: now,

@@ -81,7 +81,7 @@ export function sanitizedHeaders(sent: readonly HeaderPair[]): SanitizedHeaders 
   let isTyped = false
   for (const [name, value] of sent) {
     const fault = faultOf(name, value)
-    if (fault !== null) return { tag: 'refused', fault, name }
+    if (fault !== undefined) return { tag: 'refused', fault, name }
     const lower = name.toLowerCase()
     if (lower === 'content-type') {
       // Content-Type is not a list: upstreams would disagree which of two applies.
@@ -102,7 +102,7 @@ export function withCredential(
   [name, value]: HeaderPair,
 ): SanitizedHeaders {
   const fault = faultOf(name, value)
-  if (fault !== null) return { tag: 'refused', fault, name }
+  if (fault !== undefined) return { tag: 'refused', fault, name }
   const own = name.toLowerCase()
   const duplicate = sent.find(([other]) => sameField(other.toLowerCase(), own))
   if (duplicate !== undefined) {
@@ -111,9 +111,9 @@ export function withCredential(
   return { tag: 'headers', headers: [...headers, [own, value]] }
 }
 
-function faultOf(name: string, value: string): HeaderFault | null {
+function faultOf(name: string, value: string): HeaderFault | undefined {
   if (!TOKEN.test(name)) return 'header_name'
-  return VALUE.test(value) ? null : 'header_value'
+  return VALUE.test(value) ? undefined : 'header_value'
 }
 
 /**

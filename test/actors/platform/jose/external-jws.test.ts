@@ -260,16 +260,16 @@ for (const [typ, expected, outcome] of [
 }
 
 for (const [title, times, outcome] of [
-  ['no times', {}, null],
+  ['no times', {}, undefined],
   ['exp as a string', { exp: `${NOW + 100}` }, 'the proof has expired'],
   ['exp 1e400', { exp: Infinity }, 'the proof has expired'],
   ['exp beyond safe integers', { exp: 2 ** 53 }, 'the proof has expired'],
   ['a negative exp', { exp: -1 }, 'the proof has expired'],
   ['exp null', { exp: null }, 'the proof has expired'],
   ['exp now', { exp: NOW }, 'the proof has expired'],
-  ['exp as a float', { exp: NOW + 0.5 }, null],
+  ['exp as a float', { exp: NOW + 0.5 }, undefined],
   ['nbf as a string', { nbf: '0' }, 'the proof is not valid yet'],
-  ['an nbf at the edge', { nbf: NOW + 60 }, null],
+  ['an nbf at the edge', { nbf: NOW + 60 }, undefined],
   ['an nbf in the future', { nbf: NOW + 61 }, 'the proof is not valid yet'],
 ] as const) {
   test(`a proof with ${title}: ${outcome}`, (t) => t.is(untimely(times, NOW, 60), outcome))

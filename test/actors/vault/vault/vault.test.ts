@@ -37,7 +37,7 @@ const spawn = (most = 0) =>
       ...fixture,
       sshCertificates: signer.ref,
       changed: async () => undefined,
-      urlFaultOf: () => null,
+      urlFaultOf: () => undefined,
       settings: { max_credentials_per_tenant: most },
     },
     options,

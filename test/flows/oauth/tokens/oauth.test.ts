@@ -40,7 +40,7 @@ test.before(async () => {
     ...fixture,
     tenants: tenants.ref,
     isOwnAddress: () => false,
-    urlFaultOf: () => null,
+    urlFaultOf: () => undefined,
   })
   const strict = fixture.spawnTokens({ ...DPOP_DEFAULT, require_nonce: true })
   stops.push(discovery.stop, applications.stop, tenants.stop, strict.stop)

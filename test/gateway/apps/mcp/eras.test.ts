@@ -53,7 +53,7 @@ const ROWS: readonly Row[] = [
 
 for (const [what, kind, method, params, given, expected] of ROWS) {
   test(`era: ${what}`, (t) => {
-    t.is(refuseVersion(given), null)
+    t.is(refuseVersion(given), undefined)
     const message = kind === 'request' ? { kind, id: 1, method, params } : { kind, method, params }
     const era = eraOf(message as Parameters<typeof eraOf>[0], given)
     const found = era.tag === 'refused' ? era.code : era.tag === 'legacy' ? era.version : era.tag

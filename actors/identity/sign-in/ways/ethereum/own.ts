@@ -50,7 +50,7 @@ export const linkOwnWallet: SiweHandler<'linkOwnWallet'> = async (
     const wallet = { accountId, id: random.uuid(), address, createdAt: now }
     if (!(await insertWallet(tx, wallet))) return false
     const done = { type: 'account.wallet.linked', address: ip, data: { wallet: address } } as const
-    auditOwn(tx, tools, session, done, now, context)
+    auditOwn(tx, tools, session, context, done)
     return true
   }, context)
   return isLinked ? { tag: 'linked' } : { tag: 'taken', tenant }
@@ -70,7 +70,7 @@ export const removeOwnWallet: SiweHandler<'removeOwnWallet'> = async (
     if (removed === 'unknown') return { tag: 'unknown_wallet' }
     if (removed === 'last') return { tag: 'last_way_in' }
     const done = { type: 'account.wallet.removed', address } as const
-    auditOwn(tx, tools, session, done, tools.clock.now(), context)
+    auditOwn(tx, tools, session, context, done)
     return { tag: 'removed' }
   }, context)
 }

@@ -66,7 +66,7 @@ export const unlinkOwnIdentity: FederatedLoginHandler<'unlinkOwnIdentity'> = asy
   const outcome = await tools.database.system(async (tx) => {
     const removed = await removeIdentity(tx, tenantId, accountId, identityId, now)
     const done = { type: 'account.identity.unlinked', address } as const
-    if (removed === 'removed') auditOwn(tx, tools, session, done, now, context)
+    if (removed === 'removed') auditOwn(tx, tools, session, context, done)
     return removed
   }, context)
   if (outcome === 'last') return { tag: 'last_way_in' }

@@ -22,7 +22,7 @@ import { type UpstreamSignInRow } from '../../../../../storage/identity/upstream
 import { sha256 } from '../../../../domain/secret-hashes.js'
 import { beginFlow, isOwnPath, nextStep, pathOf } from '../../flow/flows.js'
 import { proveMailbox } from '../../../../platform/people/mailbox-proof.js'
-import { catalogued } from '../../../../domain/events.js'
+import { catalogued, type EventFields } from '../../../../domain/events.js'
 import { brandingOf, socialOf } from '../../../../domain/tenants/branding.js'
 import { progressIn, readProgress } from '../../flow/progress.js'
 import type { FlowUnknown, Visitor } from '../../protocol.js'
@@ -143,7 +143,8 @@ export const finishSso: FederatedLoginHandler<'finishSso'> = async (tools, messa
   const refuse = async (fault: FederatedLoginFault, detail: string = fault) => {
     tools.metrics.count(kind, fault)
     context.log.info({ provider: row.provider, fault, detail }, 'federated sign-in failed')
-    await recordFailure(tools, row, fault, detail, message.visitor.address, context)
+    const said = { reason: fault, detail, ip: message.visitor.address }
+    await recordFailure(tools, row, said, context)
     return failed(fault, back, tenant)
   }
   if (provider === undefined) return refuse('unknown_provider')
@@ -155,8 +156,8 @@ export const finishSso: FederatedLoginHandler<'finishSso'> = async (tools, messa
   if (row.fresh && !isFresh(claims, row.createdAt)) return refuse('not_fresh')
 
   if (flowToken === null) {
-    const fault = await linkIn(tools, row, provider, claims, message.visitor, context)
-    if (fault !== null) return refuse(fault)
+    const fault = await linkIn(tools, row, { provider, claims }, message.visitor, context)
+    if (fault !== undefined) return refuse(fault)
     tools.metrics.count(kind, 'linked')
     return { tag: 'linked', location: ACCOUNT, tenant }
   }
@@ -227,15 +228,14 @@ async function placeOf(
   return flow === undefined ? undefined : placeIn(flow, flow)
 }
 
-/** Links the identity, if the session that began the link is still open in this browser. Returns null on success. */
+/** Links the identity, if the session that began the link is still open in this browser. Returns undefined on success. */
 async function linkIn(
   tools: FederatedLoginTools,
   row: UpstreamSignInRow,
-  provider: Provider,
-  claims: UpstreamClaims,
+  { provider, claims }: { readonly provider: Provider; readonly claims: UpstreamClaims },
   { token, address }: Visitor,
   context: MessageContext,
-): Promise<FederatedLoginFault | null> {
+): Promise<FederatedLoginFault | undefined> {
   const read = await tools.browserSessions.read({ token }, context)
   if (read.tag !== 'open' || read.session.id !== row.linkingSessionId) return 'session_gone'
   const { accountId, sub, tenantId } = read.session
@@ -252,22 +252,20 @@ async function linkIn(
       const proof = { accountId, how: 'provider', inOwnSession: true, ...where } as const
       await proveMailbox(tx, tools, proof, now, context)
     }
-    if (owner !== undefined) return null
+    if (owner !== undefined) return undefined
     const identity = { ...key, id: tools.random.uuid(), accountId, email, createdAt: now }
     const isNew = await insertIdentity(tx, { ...identity, tenantId: provider.tenantId })
     if (!isNew) return 'identity_taken'
     const done = { tenantId, sub, address, requestId: context.requestId }
     appendAudit(tx, [linkedRecord(tools.random, done, key, 'person', now)])
-    return null
+    return undefined
   }, context)
 }
 
 async function recordFailure(
   tools: FederatedLoginTools,
   { tenantId, provider }: UpstreamSignInRow,
-  reason: FederatedLoginFault,
-  detail: string,
-  ip: string,
+  said: Omit<EventFields<'sso.login.failed'>, 'provider'>,
   context: MessageContext,
 ): Promise<void> {
   const now = tools.clock.now()
@@ -276,7 +274,7 @@ async function recordFailure(
     resource: { type: 'sso_provider', id: provider },
     requestId: context.requestId,
   }
-  const failed = catalogued('sso.login.failed', subject, { provider, reason, detail, ip })
+  const failed = catalogued('sso.login.failed', subject, { provider, ...said })
   const event = { id: tools.random.uuid(), tenantId, occurredAt: now, ...failed }
   await inTenant(tools.database, tenantId, context, (tx) => appendEvents(tx, [event]))
 }

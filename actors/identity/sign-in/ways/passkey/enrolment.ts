@@ -57,8 +57,8 @@ function raise(
     {
       shown: {},
       proof: { level, amr, authTime: tools.clock.now() },
-      async succeed(tx, raised, now) {
-        const recoveryCodes = await storePasskey(tx, tools, session, created, name, now)
+      async succeed(tx, raised) {
+        const recoveryCodes = await storePasskey(tx, tools, session, created, name)
         if (recoveryCodes === null) return null
         const fields = { outcome: 'success', method: 'passkey', enrolled: true }
         const { token, location } = raised

@@ -46,7 +46,7 @@ export const addOwnPasskey: PasskeyHandler<'addOwnPasskey'> = async (
   const now = clock.now()
   const codes = await database.system(async (tx) => {
     if (!(await lockAccountInSession(tx, session))) return null
-    const stored = await storePasskey(tx, tools, session, created, name, now)
+    const stored = await storePasskey(tx, tools, session, created, name)
     if (stored === null) return null
     const fields = { outcome: 'success', method: 'passkey', enrolled: true }
     const event = { ...eventIn(session, context), type: 'auth.mfa.verify', fields } as const

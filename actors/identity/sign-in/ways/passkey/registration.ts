@@ -1,4 +1,5 @@
 /** Registration of a passkey: options, verification, storage. */
+import type { Clock } from '../../../../../runtime/kernel/clock.js'
 import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import type { Random } from '../../../../../runtime/kernel/random.js'
 import { insertPasskey, listPasskeys } from '../../../../../storage/identity/passkeys.js'
@@ -59,12 +60,12 @@ export function passkeyName(typed: string): string {
  */
 export async function storePasskey(
   tx: Transaction,
-  { random }: { readonly random: Random },
+  { random, clock }: { readonly random: Random; readonly clock: Clock },
   { accountId }: Pick<Owner, 'accountId'>,
   created: NewCredential,
   name: string,
-  now: Date,
 ): Promise<string[] | null> {
+  const now = clock.now()
   const row = { ...created, accountId, id: random.uuid(), name: passkeyName(name), createdAt: now }
   if (!(await insertPasskey(tx, row))) return null
   const hasCodes = (await countRecoveryCodes(tx, accountId)) > 0

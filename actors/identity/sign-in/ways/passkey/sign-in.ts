@@ -48,7 +48,7 @@ export const signInWithPasskey: PasskeyHandler<'signInWithPasskey'> = async (
     { tenantId, factor: 'passkey', name, address },
     async () => {
       if (passkey === undefined) return { tag: 'wrong' }
-      const found = signed && (await open(tools, progress, passkey, signed, visitor, context))
+      const found = signed && (await open(tools, progress, { passkey, signed }, visitor, context))
       if (found !== null) return { tag: 'found', found }
       const { accountId } = passkey
       const known = await tools.database.system(
@@ -70,8 +70,7 @@ export const signInWithPasskey: PasskeyHandler<'signInWithPasskey'> = async (
 async function open(
   tools: PasskeyTools,
   { flow, token: flowToken }: Progress,
-  passkey: PasskeyRow,
-  signed: Signed,
+  { passkey, signed }: { readonly passkey: PasskeyRow; readonly signed: Signed },
   visitor: Ceremony['visitor'],
   context: MessageContext,
 ): Promise<SignedIn | null> {

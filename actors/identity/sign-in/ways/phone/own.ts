@@ -82,7 +82,7 @@ export const removeOwnPhone: PhoneHandler<'removeOwnPhone'> = async (
     if (removed === 'unknown') return { tag: 'unknown_phone' }
     if (removed === 'last') return { tag: 'last_way_in' }
     const done = { type: 'account.phone.removed', address } as const
-    auditOwn(tx, tools, session, done, tools.clock.now(), context)
+    auditOwn(tx, tools, session, context, done)
     return { tag: 'removed' }
   }, context)
 }
@@ -104,7 +104,7 @@ function take(
     const loser = await insertPhone(tx, accountId, spent.target, now)
     const data = { moved: String(loser !== null) }
     const done = { type: 'account.phone.verified', address, data } as const
-    auditOwn(tx, tools, session, done, now, context)
+    auditOwn(tx, tools, session, context, done)
     return true
   }, context)
 }

@@ -28,14 +28,14 @@ export function metadataUrls(issuer: string): MetadataUrls {
   }
 }
 
-/** The fault of the URL as a sentence, or null. The URL is compared as a string everywhere, never normalised. */
-export function clientIdFault(clientId: string): string | null {
+/** The fault of the URL as a sentence, or undefined. The URL is compared as a string everywhere, never normalised. */
+export function clientIdFault(clientId: string): string | undefined {
   if (httpsUrl(clientId, { query: true, http: 'of all hosts' }) === null)
     return 'client_id is not an https URL of at most 2048 characters without user and fragment'
   const path = /\/\/[^/?]+([^?]*)/.exec(clientId)![1]!
   if (path === '') return 'client_id must have a path'
   if (DOT_SEGMENT.test(path)) return 'client_id must not have dot segments'
-  return null
+  return undefined
 }
 
 /** The host of the URL, which is the name of the party on all pages. */

@@ -49,13 +49,13 @@ const DECISIVE = [
 class Fault extends Error {}
 
 /**
- * Reads the document of `clientId`. `linkFault` tells what is wrong with a URL inside of it, null for a URL that the
- * service may fetch.
+ * Reads the document of `clientId`. `linkFault` tells what is wrong with a URL inside of it, undefined for a URL that
+ * the service may fetch.
  */
 export function readClientDocument(
   clientId: string,
   document: unknown,
-  linkFault: (url: string) => string | null,
+  linkFault: (url: string) => string | undefined,
 ): ReadDocument {
   try {
     return { tag: 'read', ...read(clientId, document, linkFault) }
@@ -68,7 +68,7 @@ export function readClientDocument(
 function read(
   clientId: string,
   document: unknown,
-  linkFault: (url: string) => string | null,
+  linkFault: (url: string) => string | undefined,
 ): ClientDocument {
   if (!isObject(document)) throw new Fault('the metadata document is not a JSON object')
   const from = (name: string) => (Object.hasOwn(document, name) ? document[name] : undefined)
@@ -80,7 +80,7 @@ function read(
     const link = from(name)
     if (link === undefined) continue
     const fault = typeof link === 'string' ? linkFault(link) : 'is not a string'
-    if (fault !== null) throw new Fault(`${name} of the metadata document ${fault}`)
+    if (fault !== undefined) throw new Fault(`${name} of the metadata document ${fault}`)
   }
   const method = from('token_endpoint_auth_method') ?? 'none'
   if (method !== 'none' && method !== 'private_key_jwt')

@@ -180,7 +180,7 @@ async function keysAt(
     stale: true,
     refresh,
     check: (document) =>
-      Array.isArray((document as { keys?: unknown } | null)?.keys) ? null : 'not a JWK Set',
+      Array.isArray((document as { keys?: unknown } | null)?.keys) ? undefined : 'not a JWK Set',
   })
   if (found.tag === 'unreachable') return null
   return found.tag === 'found' ? (found.document['keys'] as readonly unknown[]) : []
@@ -194,7 +194,7 @@ async function refusedUnfetched(
   context: MessageContext,
 ) {
   const fault = clientIdFault(clientId)
-  if (fault !== null) return { refused: faulty(fault) }
+  if (fault !== undefined) return { refused: faulty(fault) }
   const found = await tenants.readTenantSettings({ tenantId }, context)
   const policy = found.tag === 'found' ? found.settings.clientIdMetadata : null
   if (policy === null || !admitsHost(policy, clientId))
@@ -226,7 +226,7 @@ async function currentDocument(
     stale: live,
     check: (document) => {
       const verdict = readDocument(means, clientId, document)
-      return verdict.tag === 'faulty' ? verdict.fault : null
+      return verdict.tag === 'faulty' ? verdict.fault : undefined
     },
   })
   if (found.tag === 'found') return readDocument(means, clientId, found.document)
@@ -291,13 +291,13 @@ function readDocument(means: Means, clientId: string, document: unknown): ReadDo
 }
 
 /** What is wrong with a URL inside of a document, as the rest of a sentence. */
-function linkFault({ documents, issuer, urls }: Means, url: string): string | null {
-  if (urls.agentOf(url) !== null || url === issuer) return null
+function linkFault({ documents, issuer, urls }: Means, url: string): string | undefined {
+  if (urls.agentOf(url) !== null || url === issuer) return undefined
   if (httpsUrl(url, { query: true }) === null) return 'is not an https URL'
   // A link to another port is not fetched by the service.
   return documents.faultOf(url) === 'url_host'
     ? 'does not name a host of the public internet'
-    : null
+    : undefined
 }
 
 function faulty(description: string): NotAdmitted {

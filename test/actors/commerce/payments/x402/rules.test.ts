@@ -108,11 +108,11 @@ test('the validity window of an authorization matches the token contract', (t) =
       offer,
       now,
     )
-  t.is(fault(0, now + 6), null)
-  t.is(fault(now, now + 6), null)
+  t.is(fault(0, now + 6), undefined)
+  t.is(fault(now, now + 6), undefined)
   t.regex(fault(now + 1, now + 60) ?? '', /valid_after$/)
   t.regex(fault(0, now + 5) ?? '', /valid_before$/)
-  t.is(fault(0, now + 120), null, 'the time of the offer and a minute')
+  t.is(fault(0, now + 120), undefined, 'the time of the offer and a minute')
   t.regex(fault(0, now + 121) ?? '', /valid_before$/)
 })
 
@@ -281,7 +281,7 @@ test('an operator’s resolution counts unless known facts contradict it', (t) =
     resolution: typeof settled | typeof failed,
     seen: Parameters<typeof resolutionFault>[1],
     nowSecs: number,
-  ) => resolutionFault(resolution, seen, 1_000, nowSecs) === null
+  ) => resolutionFault(resolution, seen, 1_000, nowSecs) === undefined
   for (const seen of [null, unclear]) {
     t.true(allowed(settled, seen, 0))
     t.false(allowed(failed, seen, 1_059), 'it could still be spent')

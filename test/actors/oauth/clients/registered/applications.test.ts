@@ -22,7 +22,7 @@ let actor: ReturnType<typeof spawn>
 const spawn = () =>
   spawnInline(
     applicationsActor,
-    { ...fixture, isOwnAddress: (uri) => uri === ISSUER, urlFaultOf: () => null },
+    { ...fixture, isOwnAddress: (uri) => uri === ISSUER, urlFaultOf: () => undefined },
     { cloneMessages: true },
   )
 test.before(async () => {
@@ -383,6 +383,6 @@ for (const [title, change, pointer] of [
 ] as [string, Partial<ApplicationDraft>, string | undefined][]) {
   test.serial(
     `an application with ${title} is ${pointer === undefined ? 'accepted' : 'refused'}`,
-    async (t) => t.is((await draftFault(draft(change), [], () => null))?.pointer, pointer),
+    async (t) => t.is((await draftFault(draft(change), [], () => undefined))?.pointer, pointer),
   )
 }
