@@ -3,7 +3,27 @@ import { z } from 'zod'
 import { ANY_AUTH_SCHEME } from '../vault/egress.js'
 import type { RecordOf } from './record.js'
 
-export const credentialType = z.enum(['oauth2', 'api_key', 'ssh_key', 'ssh_ca', 'custom'])
+type Uses = {
+  /** The egress proxy sends its secret, and keeps the limits of its grants. */
+  readonly egress: boolean
+  /** Its secret can be the token of an oauth2 credential. */
+  readonly tokenOf: boolean
+  /** What a grant allows besides `list`. */
+  readonly capability: 'use' | 'sign'
+}
+
+/** The credential types. A new one is a row here, and a value in the check of its column. */
+// biome-ignore format: a table
+export const CREDENTIAL_TYPES = {
+  oauth2: { egress: false, tokenOf: false, capability: 'use' },
+  api_key: { egress: true, tokenOf: true, capability: 'use' },
+  ssh_key: { egress: true, tokenOf: false, capability: 'use' },
+  ssh_ca: { egress: false, tokenOf: false, capability: 'sign' },
+  custom: { egress: true, tokenOf: true, capability: 'use' },
+} as const satisfies Readonly<Record<string, Uses>>
+export type CredentialType = keyof typeof CREDENTIAL_TYPES
+
+export const credentialType = z.enum(Object.keys(CREDENTIAL_TYPES) as CredentialType[])
 export const authScheme = z
   .string()
   .max(80)
@@ -89,6 +109,5 @@ export type Credential = RecordOf<typeof OperatorCredential.shape>
 export type Grant = RecordOf<typeof VaultGrant.shape>
 /** A grant to an agent with a byte budget. */
 export type Lease = RecordOf<typeof VaultLease.shape>
-export type CredentialType = Credential['credentialType']
 export type Capability = z.output<typeof capability>
 export type GrantStatus = Grant['status']

@@ -5,7 +5,11 @@ import { networkContains } from '../../domain/commerce/networks.js'
 import { type FaultOf, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import { ANY_AUTH_SCHEME, readAuthScheme } from '../../domain/vault/egress.js'
 import type { CreateCredential, CreateGrant, VaultInvalid } from './protocol.js'
-import type { Capability, CredentialType } from '../../domain/entities/vault.js'
+import {
+  type Capability,
+  CREDENTIAL_TYPES,
+  type CredentialType,
+} from '../../domain/entities/vault.js'
 
 const HOSTS_MAX = 64
 const METADATA_BYTES_MAX = 8 * 1024
@@ -164,9 +168,8 @@ function tokenFault({
   authScheme,
   nonExportable,
 }: CreateCredential): VaultInvalid | undefined {
-  if (credentialType !== 'api_key' && credentialType !== 'custom') {
+  if (!CREDENTIAL_TYPES[credentialType].tokenOf)
     return invalid('/token_of', 'Only an api_key or custom credential supports token_of.')
-  }
   if (secret !== null) return invalid('/secret', 'Must be omitted with token_of.')
   if (!nonExportable) return invalid('/non_exportable', 'Must be true with token_of.')
   return readAuthScheme(authScheme ?? '')?.kind === 'basic'
@@ -178,7 +181,7 @@ export function capabilitiesOf(
   type: CredentialType,
   requested: readonly Capability[] | null,
 ): readonly Capability[] | VaultInvalid {
-  const own: Capability = type === 'ssh_ca' ? 'sign' : 'use'
+  const own: Capability = CREDENTIAL_TYPES[type].capability
   if (requested === null) return ['list', own]
   const other = requested.findIndex((capability) => capability !== 'list' && capability !== own)
   if (requested.length === 0) {
@@ -196,9 +199,8 @@ export function grantFault(
   const limits = [methods, pathPrefixes, maxRequests, maxBytes]
   const limited = limits.some((limit) => limit !== null)
   // Limits apply to calls through the egress proxy, so other types would not enforce them.
-  if (limited && (type === 'ssh_ca' || type === 'oauth2')) {
+  if (limited && !CREDENTIAL_TYPES[type].egress)
     return invalid('', `An ${type} credential does not support call limits.`)
-  }
   if (methods?.length === 0) return invalid('/methods', 'Must contain at least one method.')
   if (pathPrefixes !== null) {
     if (pathPrefixes.length === 0 || pathPrefixes.length > PATHS_MAX) {

@@ -3,6 +3,7 @@ import { denied } from '../../../domain/vault/denied.js'
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import { type ProxyMethod, readAuthScheme } from '../../../domain/vault/egress.js'
+import { CREDENTIAL_TYPES } from '../../../domain/entities/vault.js'
 import { hasParameter } from '../inject/injection.js'
 import type { HeaderPair, ProxyOutcome } from '../protocol.js'
 
@@ -30,7 +31,6 @@ const REQUESTS_SPENT: Refusal = {
   tag: 'budget_exceeded',
   detail: 'The request limit of the grant is exhausted.',
 }
-const USABLE_TYPES = new Set(['api_key', 'custom', 'ssh_key'])
 
 export function judgeCall(
   call: ProxiedCall,
@@ -48,7 +48,8 @@ export function judgeCall(
   }
   const active = authorities.filter((each) => isActive(each, now))
   if (active.length === 0) return UNKNOWN
-  if (!USABLE_TYPES.has(row.credentialType)) {
+  // The next release may know further types.
+  if (CREDENTIAL_TYPES[row.credentialType]?.egress !== true) {
     const detail = `The egress proxy does not support credentials of type ${row.credentialType}.`
     return denied('credential_type_unsupported', detail)
   }
