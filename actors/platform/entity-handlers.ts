@@ -31,6 +31,8 @@ type EntityRules<M extends Members, Refused> = {
   readonly table: EntityTable<M>
   /** The most rows of a tenant. */
   readonly most: number
+  /** The most rows of a page, where rows are large. */
+  readonly pageMax?: number
   /** What the schema cannot see: the first fault of a new or changed row. */
   readonly faultOf: (draft: Draft<M>, caller: Caller) => Refused | WriteRefused | undefined
   /**
@@ -85,10 +87,11 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
 
   return {
     async list({ caller, limit, after }, context) {
+      const shown = Math.min(limit, rules.pageMax ?? limit)
       const rows = await inOwnTenant(caller, context, (tx, tenantId) =>
-        table.list(tx, tenantId, limit + 1, after),
+        table.list(tx, tenantId, shown + 1, after),
       )
-      const { items, next } = page(rows, limit)
+      const { items, next } = page(rows, shown)
       return { tag: 'listed', rows: items, next }
     },
 

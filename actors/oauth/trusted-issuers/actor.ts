@@ -25,6 +25,8 @@ import type { TrustedIssuersNeeds, TrustedIssuerTools } from './needs.js'
 import { type IssuerRefused, trustedIssuers, type TrustedIssuersProtocol } from './protocol.js'
 
 const ISSUERS_MAX = 100
+/** Each can have a key set of 64 KiB. */
+const PAGE_MAX = 20
 const LOOK_AGAIN_MS = 100
 const RECORD_MS = 60_000
 
@@ -40,6 +42,7 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
       entity: trustedIssuer,
       table: trustedIssuerTable,
       most: ISSUERS_MAX,
+      pageMax: PAGE_MAX,
       faultOf: (draft) => draftFault(draft, needs),
       foreignFault: async (change, { principal }, context, id) => {
         const { tenantId } = principal

@@ -186,6 +186,20 @@ test('a rule has a bounded size, because each token of the issuer reads all rule
   t.is(refused.status, 400, refused.text)
 })
 
+test('a page of issuers has at most twenty, whose key sets can be large', async (t) => {
+  const other = await tenantAgent(running.baseUrl)
+  for (let made = 0; made < 21; made += 1) {
+    const body = { name: 'I', issuer: `https://i${made}.example`, purposes: ['workload'] }
+    t.is((await other.ask('POST', ISSUERS, body)).status, 201)
+  }
+  const first = await other.ask('GET', `${ISSUERS}?limit=200`)
+  t.is((JSON.parse(first.text) as unknown[]).length, 20)
+  const next = /<([^>]+)>; rel="next"/.exec(String(first.headers.get('link')))![1]!
+  const { pathname, search } = new URL(next)
+  const second = await other.ask('GET', pathname + search)
+  t.is((JSON.parse(second.text) as unknown[]).length, 1)
+})
+
 test('an impossible issuer is refused like an unknown one', async (t) => {
   const source = await tokenSource(running.issuer)
   for (const iss of ['a\0b', 'x'.repeat(2_000), '', ['a'], null]) {
