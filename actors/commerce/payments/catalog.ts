@@ -24,6 +24,7 @@ import type { CommerceNeeds } from './needs.js'
 import type { Activate, Changed, CommerceProtocol, Created, Invalid, Unknown } from './protocol.js'
 import { linkOf, priceOf, productOf } from './records.js'
 import { inTenant } from '../../platform/in-tenant.js'
+import { invalid } from '../../domain/entities/messages.js'
 
 const TOKEN_BYTES = 24
 const METADATA_BYTES_MAX = 8 * 1024
@@ -159,7 +160,3 @@ function activates<Row, Shown>(
 
 const NO_PRODUCT = invalid('/product_id', 'The product does not exist in this tenant.')
 const NO_PRICE = invalid('/price_id', 'The price does not exist in this tenant.')
-
-function invalid(pointer: string, detail: string): Invalid {
-  return { tag: 'invalid', pointer, detail }
-}

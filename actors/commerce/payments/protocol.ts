@@ -6,6 +6,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { Creation, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Listed, Page } from '../../domain/paging.js'
+import type { MemberInvalid } from '../../domain/entities/messages.js'
 
 export type CommerceProtocol = {
   createProduct: Ask<CreateProduct, Created<Product> | GoodsRefused>
@@ -106,12 +107,7 @@ export type Created<Row> = {
   readonly row: Row
   readonly replayed: boolean
 }
-export type Invalid = {
-  readonly tag: 'invalid'
-  /** JSON pointer into the body. */
-  readonly pointer: string
-  readonly detail: string
-}
+export type Invalid = MemberInvalid
 export type GoodsRefused = Invalid | IdempotencyRefused
 
 export type CreateProduct = Creation & { readonly name: string }

@@ -49,3 +49,9 @@ export type MemberInvalid = {
   readonly pointer: string
   readonly detail: string
 }
+
+export const invalid = (pointer: string, detail: string): MemberInvalid => ({
+  tag: 'invalid',
+  pointer,
+  detail,
+})

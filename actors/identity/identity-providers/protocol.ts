@@ -4,6 +4,7 @@ import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Listed, Page } from '../../domain/paging.js'
+import type { MemberInvalid } from '../../domain/entities/messages.js'
 
 export type IdentityProvidersProtocol = {
   listSsoProviders: Ask<Page & InTenant, Listed<ProviderRecord> | Off>
@@ -32,12 +33,7 @@ export type IdentityProvidersProtocol = {
 /** `enterprise_sso.enabled` or `verified_domains.enabled` is false. */
 export type Off = { readonly tag: 'off' }
 export type Unknown = { readonly tag: 'unknown' }
-export type Invalid = {
-  readonly tag: 'invalid'
-  /** JSON pointer into the body. */
-  readonly pointer: string
-  readonly detail: string
-}
+export type Invalid = MemberInvalid
 export type Full = { readonly tag: 'full'; readonly most: number }
 export type NoOrganization = { readonly tag: 'no_organization' }
 export type InTenant = { readonly tenantId: TenantId }

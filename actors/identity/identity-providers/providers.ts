@@ -20,6 +20,7 @@ import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbou
 import type { Handling, IdentityProvidersTools } from './needs.js'
 import type { Invalid, ProviderDraft, ProviderRecord } from './protocol.js'
 import { inTenant } from '../../platform/in-tenant.js'
+import { invalid } from '../../domain/entities/messages.js'
 
 const UNKNOWN = { tag: 'unknown' } as const
 const OFF = { tag: 'off' } as const
@@ -187,5 +188,3 @@ function draftFault(draft: Checked, rules: TargetRules): Invalid | undefined {
   }
   return undefined
 }
-
-const invalid = (pointer: string, detail: string): Invalid => ({ tag: 'invalid', pointer, detail })

@@ -1,6 +1,6 @@
 /** What the schema of a trusted issuer cannot see. */
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import type { MemberInvalid } from '../../domain/entities/messages.js'
+import { invalid, type MemberInvalid } from '../../domain/entities/messages.js'
 import {
   rulesOfIssuer,
   findRuleTarget,
@@ -147,9 +147,3 @@ function addressFault(
     ? undefined
     : invalid(pointer, `The address cannot be fetched: ${fault}.`)
 }
-
-const invalid = (pointer: string, detail: string): MemberInvalid => ({
-  tag: 'invalid',
-  pointer,
-  detail,
-})

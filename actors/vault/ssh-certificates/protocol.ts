@@ -3,6 +3,7 @@ import type { Denied } from '../../domain/vault/denied.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { MemberInvalid } from '../../domain/entities/messages.js'
 
 export type SshCertificatesProtocol = {
   /** Parses or generates an authority's private key, for the vault to store. */
@@ -54,12 +55,7 @@ export type CertificateSigned = {
   readonly validBefore: Date
   readonly caPublicKey: string
 }
-export type SshInvalid = {
-  readonly tag: 'invalid'
-  /** JSON pointer into the request body. */
-  readonly pointer: string
-  readonly detail: string
-}
+export type SshInvalid = MemberInvalid
 /** No such authority, or the caller has no grant for it. */
 export type SshUnknown = { readonly tag: 'unknown' }
 

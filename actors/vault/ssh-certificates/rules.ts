@@ -2,6 +2,7 @@
 import { normalizeHostname } from '../../domain/hostnames.js'
 import { isNetwork, networkContains } from '../../domain/commerce/networks.js'
 import type { SignCertificate, SshInvalid } from './protocol.js'
+import { invalid } from '../../domain/entities/messages.js'
 
 const PRINCIPALS_MAX = 16
 const PRINCIPAL = /^[A-Za-z0-9._@-]{1,64}$/
@@ -68,8 +69,4 @@ export function sourcesWithin(
 /** A serial in canonical form; undefined when it is invalid. */
 export function readSerial(text: string): string | undefined {
   return SERIAL.test(text) && BigInt(text) <= SERIAL_MAX ? text : undefined
-}
-
-function invalid(pointer: string, detail: string): SshInvalid {
-  return { tag: 'invalid', pointer, detail }
 }

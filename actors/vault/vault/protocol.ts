@@ -13,6 +13,7 @@ import type {
   Grant,
   Lease,
 } from '../../domain/entities/vault.js'
+import type { MemberInvalid } from '../../domain/entities/messages.js'
 
 export type VaultProtocol = {
   /**
@@ -79,12 +80,7 @@ export type CredentialCreated = {
   readonly replayed: boolean
 }
 /** A member of the request is invalid. */
-export type VaultInvalid = {
-  readonly tag: 'invalid'
-  /** JSON pointer into the request body. */
-  readonly pointer: string
-  readonly detail: string
-}
+export type VaultInvalid = MemberInvalid
 /** The tenant has `vault.max_credentials_per_tenant` active credentials. */
 export type VaultFull = { readonly tag: 'full'; readonly most: number }
 

@@ -16,7 +16,7 @@ import {
 } from '../../../storage/webhooks/signal-streams.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import type { Caller } from '../../domain/audit.js'
-import type { MemberInvalid } from '../../domain/entities/messages.js'
+import { invalid, type MemberInvalid } from '../../domain/entities/messages.js'
 import { isUuid } from '../../domain/ids.js'
 import {
   DELIVERY_METHODS,
@@ -70,12 +70,6 @@ function recordOf({ issuer, settings }: SignalsNeeds, row: SignalStreamRow): Str
 }
 
 const pollUrl = (issuer: string, id: string) => `${issuer}/ssf/poll/${id}`
-
-const invalid = (pointer: string, detail: string): MemberInvalid => ({
-  tag: 'invalid',
-  pointer,
-  detail,
-})
 
 const HEADER_VALUE = /^[!-~](?:[ -~]*[!-~])?$/
 

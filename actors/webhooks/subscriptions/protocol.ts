@@ -8,6 +8,7 @@ import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { ListCursor, Page } from '../../domain/paging.js'
 import type { Delivery, DeliveryStatus, Webhook } from '../../domain/entities/webhooks.js'
+import type { MemberInvalid } from '../../domain/entities/messages.js'
 
 export type WebhooksProtocol = {
   listWebhooks: Ask<ListWebhooks, WebhooksListed>
@@ -42,12 +43,7 @@ export type WebhookDraft = {
 export type NamedWebhook = { readonly tenantId: TenantId; readonly webhookId: string }
 export type WebhookFound = { readonly tag: 'found'; readonly webhook: Webhook }
 export type WebhookUnknown = { readonly tag: 'unknown' }
-export type WebhookInvalid = {
-  readonly tag: 'invalid'
-  /** JSON pointer into the body. */
-  readonly pointer: string
-  readonly detail: string
-}
+export type WebhookInvalid = MemberInvalid
 
 export type ListWebhooks = Page & { readonly tenantId: TenantId }
 export type WebhooksListed = {

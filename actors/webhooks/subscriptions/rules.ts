@@ -8,6 +8,7 @@ import { EVENT_FILTERS_MAX, isEventFilter } from '../../domain/webhooks/event-fi
 import { SECRET_BYTES_MAX, SECRET_BYTES_MIN } from '../../domain/webhooks/signature.js'
 import { judgeTarget, type TargetRules, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import type { WebhookDraft, WebhookInvalid } from './protocol.js'
+import { invalid } from '../../domain/entities/messages.js'
 
 const URL_CHARS_MAX = 2048
 const GENERATED_BYTES = 32
@@ -51,8 +52,4 @@ export function secretFault(secret: string): WebhookInvalid | undefined {
 /** Generates a secret in the form that Standard Webhooks libraries expect. */
 export function newWebhookSecret(random: Random): string {
   return `whsec_${Buffer.from(random.bytes(GENERATED_BYTES)).toString('base64')}`
-}
-
-function invalid(pointer: string, detail: string): WebhookInvalid {
-  return { tag: 'invalid', pointer, detail }
 }

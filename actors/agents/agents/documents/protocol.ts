@@ -2,6 +2,7 @@
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { AgentProfile } from '../../../domain/agents/documents.js'
 import type { Caller } from '../../../domain/audit.js'
+import type { MemberInvalid } from '../../../domain/entities/messages.js'
 
 export type AgentDocumentsProtocol = {
   /** Anonymous. Unknown, suspended and deleted agents have no documents. */
@@ -27,12 +28,7 @@ export type ProfileFound = {
   readonly clientId: string
   readonly profile: AgentProfile
 }
-export type ProfileInvalid = {
-  readonly tag: 'invalid'
-  /** JSON pointer into the body. */
-  readonly pointer: string
-  readonly detail: string
-}
+export type ProfileInvalid = MemberInvalid
 
 export const agentDocuments = address<AgentDocumentsProtocol>('agent-documents', {
   idempotent: ['agentDocument'],

@@ -5,7 +5,7 @@
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { AgentRecord, AnchorRecord, KeyRecord } from '../protocol.js'
 import type { Caller } from '../../../domain/audit.js'
-import type { IdempotencyClaim } from '../../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../../domain/idempotency.js'
 import type { KeyAlgorithm } from '../../../domain/signed-strings.js'
 import type { ListCursor, Page } from '../../../domain/paging.js'
 
@@ -77,8 +77,7 @@ export type KeyRefused =
   | { readonly tag: 'too_many_keys'; readonly most: number }
   /** The agent has scopes that the caller lacks and would gain by a login with the new key. */
   | { readonly tag: 'beyond_caller'; readonly scopes: readonly string[] }
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
+  | IdempotencyRefused
 
 export type OneKey = OneAgent & { readonly keyId: string }
 export type KeyChanged = { readonly tag: 'changed'; readonly key: KeyRecord }

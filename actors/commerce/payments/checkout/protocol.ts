@@ -4,7 +4,7 @@
  */
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { Charge, Recurring } from '../protocol.js'
-import type { IdempotencyClaim } from '../../../domain/idempotency.js'
+import type { IdempotencyClaim, IdempotencyRefused } from '../../../domain/idempotency.js'
 import type { PageTenant } from '../../../domain/tenants/branding.js'
 
 export type CheckoutProtocol = {
@@ -74,8 +74,7 @@ export type CheckoutRefused =
       readonly detail: string
     }
   | NoWayToPay
-  | { readonly tag: 'idempotency_mismatch' }
-  | { readonly tag: 'idempotency_in_progress' }
+  | IdempotencyRefused
 /** The tenant offers no payment method for the price. */
 export type NoWayToPay = { readonly tag: 'no_way_to_pay' }
 /** The link does not exist or is inactive. */

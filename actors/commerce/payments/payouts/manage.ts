@@ -17,6 +17,7 @@ import { SANDBOX_PROVIDER } from '../sandbox-provider.js'
 import type { CreatePayout, Payout, PayoutsProtocol } from './protocol.js'
 import { disputeOf, payoutOf, statementOf } from './read.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import { invalid } from '../../../domain/entities/messages.js'
 
 type Handling<K extends keyof PayoutsProtocol> = Handler<CommerceNeeds, PayoutsProtocol, K>
 
@@ -91,7 +92,3 @@ const NOTHING_BOOKED = invalid(
   '/currency',
   'No ledger entry in this currency since the last statement.',
 )
-
-function invalid(pointer: string, detail: string): Invalid {
-  return { tag: 'invalid', pointer, detail }
-}

@@ -3,7 +3,7 @@ import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import { CREDENTIAL_SCOPES } from '../../../domain/credentials/catalogue.js'
 import { SCOPES } from '../../../domain/scopes.js'
 import type { ApiResourceDraft } from '../../../domain/entities/api-resource.js'
-import type { MemberInvalid } from '../../../domain/entities/messages.js'
+import { invalid, type MemberInvalid } from '../../../domain/entities/messages.js'
 
 /** scope-token of RFC 6749 section 3.3. */
 const SCOPE_NAME = /^[\x21\x23-\x5b\x5d-\x7e]{1,128}$/
@@ -33,8 +33,4 @@ function scopesFault({ scopes }: ApiResourceDraft): MemberInvalid | undefined {
       return invalid(pointer, 'The name occurs twice.')
   }
   return undefined
-}
-
-function invalid(pointer: string, detail: string): MemberInvalid {
-  return { tag: 'invalid', pointer, detail }
 }

@@ -13,7 +13,7 @@ import {
   type IdentityAssertionPolicyDraft,
   type IdentityAssertionPolicyMembers,
 } from '../../../domain/entities/identity-assertion-policy.js'
-import type { MemberInvalid } from '../../../domain/entities/messages.js'
+import { invalid, type MemberInvalid } from '../../../domain/entities/messages.js'
 import { isUuid } from '../../../domain/ids.js'
 import { entityHandlers } from '../../../platform/entity-handlers.js'
 import { inTenant } from '../../../platform/in-tenant.js'
@@ -78,9 +78,3 @@ function draftFault(
   const scope = scopes.findIndex((one) => !SCOPE.test(one))
   return scope < 0 ? undefined : invalid(`/scopes/${scope}`, 'It must be a scope token (RFC 6749).')
 }
-
-const invalid = (pointer: string, detail: string): MemberInvalid => ({
-  tag: 'invalid',
-  pointer,
-  detail,
-})
