@@ -1182,6 +1182,7 @@ create table applications (
   request_object_signing_alg text,
   userinfo_signed_response_alg text,
   authorization_signed_response_alg text,
+  introspection_signed_response_alg text,
   constraint applications_pkey PRIMARY KEY (tenant_id, id),
   constraint applications_id_key UNIQUE (id),
   constraint applications_tenant_id_audience_key UNIQUE (tenant_id, audience),

@@ -53,7 +53,7 @@ export function isDirect(principal: Principal): boolean {
 }
 
 /** The `act` claim. Each hop nests the one before it. */
-type ActClaim = {
+export type ActClaim = {
   readonly sub: string
   readonly iss?: string | undefined
   readonly subject_type: SubjectType

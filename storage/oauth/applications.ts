@@ -57,6 +57,8 @@ export type ApplicationRow = {
   authorizationSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256' | null
   /** Null: userinfo is JSON, and not signed. */
   userinfoSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256' | null
+  /** The signature of introspection responses as a JWT. Null: RS256. */
+  introspectionSignedResponseAlg: 'ES256' | 'EdDSA' | 'RS256' | null
   /** Authorization requests are pushed as signed request objects (RFC 9101). */
   requireSignedRequestObject: boolean
   /** Null: any algorithm of its keys. */
@@ -122,13 +124,13 @@ export async function insertApplication(
                backchannel_logout_session_required, frontchannel_logout_uri,
                frontchannel_logout_session_required, rotate_refresh_tokens, require_signed_request_object,
                request_object_signing_alg, userinfo_signed_response_alg,
-               authorization_signed_response_alg, created_at, updated_at)
+               authorization_signed_response_alg, introspection_signed_response_alg, created_at, updated_at)
              values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17,
-               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $33)
+               $18, $19, $20, $21, $22, $23, $24, $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $34)
              returning *),
            secret as (
              insert into application_secrets (tenant_id, application_id, id, secret_sha256, created_at)
-             select $1, $2, $2, $34, $33 where $34::bytea is not null)
+             select $1, $2, $2, $35, $34 where $35::bytea is not null)
            select ${COLUMNS} from application`,
     values: [
       ...memberValues(a),
@@ -209,7 +211,8 @@ export async function replaceApplicationRow(
              frontchannel_logout_uri = $26, frontchannel_logout_session_required = $27,
              rotate_refresh_tokens = $28, require_signed_request_object = $29,
              request_object_signing_alg = $30, userinfo_signed_response_alg = $31,
-             authorization_signed_response_alg = $32, updated_at = $33, status = $34
+             authorization_signed_response_alg = $32, introspection_signed_response_alg = $33,
+             updated_at = $34, status = $35
            where tenant_id = $1 and id = $2
            returning ${COLUMNS}`,
     values: [...memberValues(a), a.updatedAt, a.status ?? 'active'],
@@ -311,6 +314,7 @@ export type ClientRow = Pick<
   | 'dpopBoundAccessTokens'
   | 'rotateRefreshTokens'
   | 'idTokenSignedResponseAlg'
+  | 'introspectionSignedResponseAlg'
   | 'metadataUrl'
 > & {
   tenantStatus: string
@@ -351,7 +355,7 @@ function findingClients(clientIds: readonly string[]): Statement {
     text: `select ${columnsOf(
       `id tenant_id status client_type token_endpoint_auth_method held_to_method audience
        grant_types scopes default_scopes jwks jwks_uri dpop_bound_access_tokens
-       rotate_refresh_tokens id_token_signed_response_alg`,
+       rotate_refresh_tokens id_token_signed_response_alg introspection_signed_response_alg`,
       'a',
     )},
              t.status as "tenantStatus", a.metadata_url as "metadataUrl",
@@ -500,7 +504,7 @@ export const authorizationDetailsTypes = (tx: Transaction, tenantId: string, mos
     values: [tenantId, most],
   })
 
-/** The values of $1 to $32, with the defaults. */
+/** The values of $1 to $33, with the defaults. */
 function memberValues(a: NewApplication | ReplacedApplication): readonly unknown[] {
   return [
     a.tenantId,
@@ -535,6 +539,7 @@ function memberValues(a: NewApplication | ReplacedApplication): readonly unknown
     a.requestObjectSigningAlg ?? null,
     a.userinfoSignedResponseAlg ?? null,
     a.authorizationSignedResponseAlg ?? null,
+    a.introspectionSignedResponseAlg ?? null,
   ]
 }
 
@@ -544,7 +549,7 @@ const COLUMNS =
   frontchannel_logout_uri frontchannel_logout_session_required allowed_origins grant_types response_types scopes default_scopes jwks
   jwks_uri dpop_bound_access_tokens rotate_refresh_tokens require_pushed_authorization_requests id_token_signed_response_alg logo_uri
   require_signed_request_object request_object_signing_alg userinfo_signed_response_alg
-  authorization_signed_response_alg
+  authorization_signed_response_alg introspection_signed_response_alg
   require_pkce loopback_any_port authorization_details_types metadata_url created_at updated_at`)
 
 const FOREIGN_KEY_VIOLATION = '23503'

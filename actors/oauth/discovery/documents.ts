@@ -110,6 +110,7 @@ export function authorizationServer(facts: IssuerFacts): Metadata {
     scopes_supported: [...SELF_REGISTERED_SCOPES, ...(credentials ? CREDENTIAL_SCOPES : [])],
     ui_locales_supported: facts.locales,
     authorization_signing_alg_values_supported: SIGNING_ALGORITHMS,
+    introspection_signing_alg_values_supported: SIGNING_ALGORITHMS,
     request_object_signing_alg_values_supported: PROOF_ALGORITHMS,
     // At the authorization endpoint. Request objects are pushed.
     request_parameter_supported: false,

@@ -11,7 +11,12 @@ import type {
   TenantId,
 } from '../../domain/ids.js'
 import type { OAuthReason, RefusedRequester } from '../../domain/oauth-reasons.js'
-import type { ActingParty, Principal, SubjectType } from '../../domain/principal.js'
+import {
+  actClaim,
+  type ActingParty,
+  type Principal,
+  type SubjectType,
+} from '../../domain/principal.js'
 import type { WindowState } from '../../operations/rate-limits/protocol.js'
 
 export type TokensProtocol = {
@@ -31,7 +36,7 @@ export type TokensProtocol = {
   identifyClient: Ask<IdentifyClient, ClientIdentified | ProofRefused | OAuthRefused>
   introspectToken: Ask<
     IntrospectRequest,
-    Introspected | ProofRefused | OAuthRefused | Unauthenticated
+    Introspected | SignedIntrospection | ProofRefused | OAuthRefused | Unauthenticated
   >
   /** Whether CORS allows a web origin to read responses of the token endpoint. */
   originListed: Ask<OriginListed, { readonly tag: 'listed' } | { readonly tag: 'not_listed' }>
@@ -276,7 +281,11 @@ export type RequestObject =
   | { readonly alg: ProofAlgorithm; readonly parameters: FormFields }
   | { readonly fault: string }
 
-export type IntrospectRequest = TokenRequest
+export type IntrospectRequest = TokenRequest & {
+  /** Whether the response is a signed JWT (RFC 9701). Default: JSON. */
+  readonly signed?: boolean | undefined
+}
+export type SignedIntrospection = { readonly tag: 'introspected_signed'; readonly jwt: string }
 export type Introspected = { readonly tag: 'introspected'; readonly answer: Introspection }
 export type Introspection = InactiveToken | ActiveToken
 export type InactiveToken = { readonly active: false }
@@ -324,6 +333,40 @@ export type Revoked = { readonly tag: 'revoked' }
 export type Invalidate = {
   /** Ids of sessions, agents, applications or tenants. `all` after lost notifications. */
   readonly ids: readonly string[] | 'all'
+}
+
+/** RFC 7662 section 2.2: an inactive token has no other member. */
+export function introspectionBody(answer: Introspection) {
+  if (!answer.active) return { active: false as const }
+  return {
+    active: true as const,
+    scope: answer.scope,
+    client_id: answer.clientId,
+    token_type: answer.tokenType,
+    exp: answer.expiresAtSecs,
+    iat: answer.issuedAtSecs,
+    nbf: answer.notBeforeSecs,
+    sub: answer.subject,
+    aud: answer.audience.length === 1 ? answer.audience[0]! : [...answer.audience],
+    iss: answer.issuer,
+    jti: answer.tokenId,
+    tenant_id: answer.tenantId,
+    subject_type: answer.subjectType,
+    ...(answer.organizationId === null ? {} : { organization_id: answer.organizationId }),
+    ...(answer.organizationBound ? { organization_bound: true as const } : {}),
+    ...(answer.sessionId === null ? {} : { sid: answer.sessionId }),
+    ...(answer.grantId === null ? {} : { grant_id: answer.grantId }),
+    ...(answer.acr === null ? {} : { acr: answer.acr, aal: Number(answer.acr.slice(-1)) }),
+    ...(answer.amr.length === 0 ? {} : { amr: [...answer.amr] }),
+    ...(answer.authTimeSecs === null ? {} : { auth_time: answer.authTimeSecs }),
+    ...(answer.jkt === null ? {} : { cnf: { jkt: answer.jkt } }),
+    ...actClaim(answer.actors),
+    ...(answer.delegationId === null ? {} : { delegation_id: answer.delegationId }),
+    ...(answer.mayAct === null ? {} : { may_act: { sub: answer.mayAct } }),
+    ...(answer.authorizationDetails === null
+      ? {}
+      : { authorization_details: answer.authorizationDetails.map((one) => ({ ...one })) }),
+  }
 }
 
 export const tokens = address<TokensProtocol>('tokens', {

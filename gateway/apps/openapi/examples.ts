@@ -65,6 +65,7 @@ export function recordedExamples(issuer: string): Examples {
 /** Answers that are neither JSON nor a page, by their media type. Images and the like have no example as text. */
 const OTHERS: Readonly<Record<string, string>> = {
   'application/jwt': EXAMPLE_JWT,
+  'application/token-introspection+jwt': EXAMPLE_JWT,
   'application/statuslist+jwt': EXAMPLE_JWT,
   'application/x-ndjson': '{"id":"0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e"}\n',
   'text/csv': 'email,name\r\nann@example.com,Ann\r\n',

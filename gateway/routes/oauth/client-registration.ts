@@ -54,6 +54,7 @@ const members = {
   subject_type: member('string', 'pairwise.'),
   authorization_signed_response_alg: member('string', 'ES256, EdDSA or RS256 (default).'),
   userinfo_signed_response_alg: member('string', 'ES256, EdDSA or RS256. Default: JSON.'),
+  introspection_signed_response_alg: member('string', 'ES256, EdDSA or RS256 (default).'),
   require_signed_request_object: member('boolean'),
   request_object_signing_alg: member(
     'string',

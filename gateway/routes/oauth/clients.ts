@@ -59,6 +59,7 @@ const ApplicationRecord = z
     id_token_signed_response_alg: algorithm,
     authorization_signed_response_alg: algorithm.optional(),
     userinfo_signed_response_alg: algorithm.optional(),
+    introspection_signed_response_alg: algorithm.optional(),
     require_signed_request_object: z.boolean(),
     request_object_signing_alg: objectAlgorithm.optional(),
     logo_uri: z.string().optional(),
@@ -134,6 +135,9 @@ const CreateApplication = z
     userinfo_signed_response_alg: algorithm
       .optional()
       .meta({ description: 'Userinfo is a JWT with this signature. Default: JSON.' }),
+    introspection_signed_response_alg: algorithm.optional().meta({
+      description: 'The signature of introspection responses as a JWT (RFC 9701). Default: RS256.',
+    }),
     require_signed_request_object: z.boolean().optional().meta({
       description:
         'Takes only authorization requests that are pushed as signed request objects (RFC 9101).',

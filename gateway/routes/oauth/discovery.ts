@@ -92,13 +92,13 @@ function tenantDocument(
   })
 }
 
-const MetadataHeaders = z.object({ accept: z.string().max(1024).optional() })
+export const AcceptHeader = z.object({ accept: z.string().max(1024).optional() })
 
 /** True if the client takes the signed form rather than JSON. */
-const prefersSigned = (accept: string | undefined): boolean =>
+export const prefers = (accept: string | undefined, signed: string): boolean =>
   accept !== undefined &&
-  new Negotiator({ headers: { accept } }).mediaType(['application/json', 'application/jwt']) ===
-    'application/jwt'
+  new Negotiator({ headers: { accept } }).mediaType(['application/json', signed]) === signed
+const prefersSigned = (accept: string | undefined) => prefers(accept, 'application/jwt')
 
 const issuerReplies = {
   published: bytes<{ body: Uint8Array; etag: string; maxAgeSecs: number }>(
@@ -122,7 +122,7 @@ const issuerFacts = {
   ...anonymous,
   description:
     'With Accept: application/jwt the metadata is a signed JWT (OpenID4VCI section 12.2.3).',
-  headers: MetadataHeaders,
+  headers: AcceptHeader,
   replies: issuerReplies,
 } as const
 

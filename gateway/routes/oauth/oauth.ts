@@ -2,11 +2,12 @@
 import { z } from 'zod'
 import {
   INTROSPECTION_SCOPE,
-  type Introspection,
+  introspectionBody,
   type Issued,
   type OAuthRefused,
   PROOF_ALGORITHMS,
   type ProofRefused,
+  type SignedIntrospection,
   type TokenRequest,
   tokens,
   type Unauthenticated,
@@ -14,10 +15,10 @@ import {
 import { quoted } from '../../../runtime/kernel/text/json-text.js'
 import type { PolicyName } from '../../../actors/operations/rate-limits/protocol.js'
 import { GRANT_TYPES } from '../../../actors/domain/oauth/grant-types.js'
-import { actClaim } from '../../../actors/domain/principal.js'
 import { challengeHints, reasonOfToken, scopeChallenge } from '../../request/authenticate.js'
 import {
   type AnyRouteRequest,
+  bytes,
   choice,
   empty,
   type FormFields,
@@ -29,6 +30,9 @@ import {
   route,
   written,
 } from '../../route.js'
+import { AcceptHeader, prefers } from './discovery.js'
+
+const INTROSPECTION_JWT = 'application/token-introspection+jwt'
 
 export const ClientFields = {
   client_id: z.string().max(2048).optional().meta({
@@ -313,15 +317,26 @@ export const oauthRoutes: readonly Route[] = [
     summary: 'Introspect a token',
     description:
       'For confidential clients of the tenant, agents with private_key_jwt, and access tokens with ' +
-      'the scope tokens:introspect. Tokens of other tenants are inactive.',
+      'the scope tokens:introspect. Tokens of other tenants are inactive. With ' +
+      'Accept: application/token-introspection+jwt the response is a signed JWT (RFC 9701).',
     tags: ['OAuth'],
     exposure: 'public',
     security: { scheme: 'client' },
     errors: 'oauth',
+    headers: AcceptHeader,
     body: formFields(IntrospectionForm),
-    message: tokenRequest,
+    message: (request) => ({
+      ...tokenRequest(request),
+      signed: prefers(request.headers.accept, INTROSPECTION_JWT),
+    }),
     replies: {
       introspected: reply(200, IntrospectionResponse, ({ answer }) => introspectionBody(answer)),
+      introspected_signed: bytes<SignedIntrospection>(
+        200,
+        INTROSPECTION_JWT,
+        ({ jwt }) => ({ body: jwt }),
+        z.string(),
+      ),
       proof_refused: proofRefused,
       oauth_refused: oauthRefused,
       refused: bearerRefused,
@@ -348,37 +363,3 @@ export const oauthRoutes: readonly Route[] = [
     },
   }),
 ]
-
-/** RFC 7662 section 2.2: an inactive token has no other member. */
-function introspectionBody(answer: Introspection): z.input<typeof IntrospectionResponse> {
-  if (!answer.active) return { active: false }
-  return {
-    active: true,
-    scope: answer.scope,
-    client_id: answer.clientId,
-    token_type: answer.tokenType,
-    exp: answer.expiresAtSecs,
-    iat: answer.issuedAtSecs,
-    nbf: answer.notBeforeSecs,
-    sub: answer.subject,
-    aud: answer.audience.length === 1 ? answer.audience[0]! : [...answer.audience],
-    iss: answer.issuer,
-    jti: answer.tokenId,
-    tenant_id: answer.tenantId,
-    subject_type: answer.subjectType,
-    ...(answer.organizationId === null ? {} : { organization_id: answer.organizationId }),
-    ...(answer.organizationBound ? { organization_bound: true } : {}),
-    ...(answer.sessionId === null ? {} : { sid: answer.sessionId }),
-    ...(answer.grantId === null ? {} : { grant_id: answer.grantId }),
-    ...(answer.acr === null ? {} : { acr: answer.acr, aal: Number(answer.acr.slice(-1)) }),
-    ...(answer.amr.length === 0 ? {} : { amr: [...answer.amr] }),
-    ...(answer.authTimeSecs === null ? {} : { auth_time: answer.authTimeSecs }),
-    ...(answer.jkt === null ? {} : { cnf: { jkt: answer.jkt } }),
-    ...actClaim(answer.actors),
-    ...(answer.delegationId === null ? {} : { delegation_id: answer.delegationId }),
-    ...(answer.mayAct === null ? {} : { may_act: { sub: answer.mayAct } }),
-    ...(answer.authorizationDetails === null
-      ? {}
-      : { authorization_details: answer.authorizationDetails.map((one) => ({ ...one })) }),
-  }
-}

@@ -172,3 +172,64 @@ test('a JARM response has iss, aud and exp, errors too, and is posted with form_
   t.is(answer.payload['state'], posted.state)
   t.is(typeof answer.payload['code'], 'string')
 })
+
+const JWT_FORM = 'application/token-introspection+jwt'
+
+test('signed introspection: openid-client verifies the response, with RS256 and ES256', async (t) => {
+  for (const alg of [undefined, 'ES256'] as const) {
+    const signing = await relyingParty(running, person, {
+      introspectionSignedResponseAlg: alg ?? null,
+    })
+    const config = await oidc.discovery(
+      new URL(running.baseUrl),
+      signing.clientId,
+      { id_token_signed_response_alg: 'ES256', introspection_signed_response_alg: alg ?? 'RS256' },
+      oidc.ClientSecretBasic(signing.secret),
+      { execute: [oidc.allowInsecureRequests] },
+    )
+    const { tokens } = await signing.signedIn(person)
+    t.like(await oidc.tokenIntrospection(config, tokens.access_token), {
+      active: true,
+      client_id: signing.clientId,
+    })
+    t.is((await oidc.tokenIntrospection(config, 'unknown')).active, false)
+  }
+})
+
+test('an introspection JWT has the response for its client, and is no access token', async (t) => {
+  const plain = await relyingParty(running, person)
+  const token = (await plain.signedIn(person)).tokens.access_token
+  const ask = (asked: string, accept: string) =>
+    fetch(`${running.baseUrl}/oauth/introspect`, {
+      method: 'POST',
+      headers: { accept },
+      body: new URLSearchParams({
+        token: asked,
+        client_id: plain.clientId,
+        client_secret: plain.secret,
+      }),
+    })
+  const json = await ask(token, 'application/json')
+  t.is(json.headers.get('content-type'), 'application/json')
+  const answer = await ask(token, JWT_FORM)
+  t.is(answer.status, 200)
+  t.is(answer.headers.get('content-type'), JWT_FORM)
+  t.is(answer.headers.get('cache-control'), 'no-store')
+  const jwt = await answer.text()
+  const keys = createRemoteJWKSet(new URL(`${running.baseUrl}/.well-known/jwks.json`))
+  const { payload } = await jwtVerify(jwt, keys, {
+    issuer: running.baseUrl,
+    audience: plain.clientId,
+    typ: 'token-introspection+jwt',
+  })
+  t.deepEqual(Object.keys(payload).sort(), ['aud', 'iat', 'iss', 'token_introspection'])
+  t.deepEqual(payload['token_introspection'], await json.json())
+  const used = await fetch(`${running.baseUrl}/userinfo`, {
+    headers: { authorization: `Bearer ${jwt}` },
+  })
+  t.is(used.status, 401)
+  t.deepEqual(await (await ask(jwt, 'application/json')).json(), { active: false })
+  const metadata = await fetch(`${running.baseUrl}/.well-known/oauth-authorization-server`)
+  const listed = (await metadata.json()) as Record<string, unknown>
+  t.deepEqual(listed['introspection_signing_alg_values_supported'], ['ES256', 'EdDSA', 'RS256'])
+})

@@ -36,7 +36,6 @@ const NOT_HERE = [
   'id_token_encrypted_response_alg',
   'userinfo_encrypted_response_alg',
   'request_object_encryption_alg',
-  'introspection_signed_response_alg',
   'introspection_encrypted_response_alg',
   'tls_client_certificate_bound_access_tokens',
   'backchannel_client_notification_endpoint',
@@ -155,6 +154,12 @@ function read(metadata: ClientMetadata, nameBefore: string | undefined): ReadMet
         'userinfo_signed_response_alg',
         SIGNING_ALGORITHMS,
       ) ?? undefined,
+    introspectionSignedResponseAlg:
+      oneOf(
+        from('introspection_signed_response_alg'),
+        'introspection_signed_response_alg',
+        SIGNING_ALGORITHMS,
+      ) ?? undefined,
     requireSignedRequestObject: optional(flag, from, 'require_signed_request_object'),
     requestObjectSigningAlg:
       oneOf(
@@ -216,6 +221,9 @@ export function metadataOf(
     ...(row.userinfoSignedResponseAlg === null
       ? {}
       : { userinfo_signed_response_alg: row.userinfoSignedResponseAlg }),
+    ...(row.introspectionSignedResponseAlg === null
+      ? {}
+      : { introspection_signed_response_alg: row.introspectionSignedResponseAlg }),
     require_signed_request_object: row.requireSignedRequestObject,
     ...(row.requestObjectSigningAlg === null
       ? {}

@@ -56,6 +56,7 @@ const MEMBERS = {
   idTokenSignedResponseAlg: 'id_token_signed_response_alg',
   authorizationSignedResponseAlg: 'authorization_signed_response_alg',
   userinfoSignedResponseAlg: 'userinfo_signed_response_alg',
+  introspectionSignedResponseAlg: 'introspection_signed_response_alg',
   requireSignedRequestObject: 'require_signed_request_object',
   requestObjectSigningAlg: 'request_object_signing_alg',
   logoUri: 'logo_uri',

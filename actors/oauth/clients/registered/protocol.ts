@@ -88,6 +88,8 @@ export type Application = {
   readonly authorizationSignedResponseAlg: SigningAlgorithm | null
   /** Null: userinfo is JSON, and not signed. */
   readonly userinfoSignedResponseAlg: SigningAlgorithm | null
+  /** The signature of introspection responses as a JWT. Null: RS256. */
+  readonly introspectionSignedResponseAlg: SigningAlgorithm | null
   /** Authorization requests are pushed as signed request objects (RFC 9101). */
   readonly requireSignedRequestObject: boolean
   /** Null: any algorithm of its keys. */
@@ -150,6 +152,7 @@ export type ApplicationDraft = {
   readonly idTokenSignedResponseAlg?: SigningAlgorithm | undefined
   readonly authorizationSignedResponseAlg?: SigningAlgorithm | undefined
   readonly userinfoSignedResponseAlg?: SigningAlgorithm | undefined
+  readonly introspectionSignedResponseAlg?: SigningAlgorithm | undefined
   readonly requireSignedRequestObject?: boolean | undefined
   readonly requestObjectSigningAlg?: RequestObjectAlgorithm | undefined
   readonly logoUri?: string | undefined

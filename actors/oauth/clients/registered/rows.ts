@@ -30,6 +30,7 @@ export function optionalMembers(draft: ApplicationDraft) {
     idTokenSignedResponseAlg: draft.idTokenSignedResponseAlg,
     authorizationSignedResponseAlg: draft.authorizationSignedResponseAlg,
     userinfoSignedResponseAlg: draft.userinfoSignedResponseAlg,
+    introspectionSignedResponseAlg: draft.introspectionSignedResponseAlg,
     requireSignedRequestObject: draft.requireSignedRequestObject,
     requestObjectSigningAlg: draft.requestObjectSigningAlg,
     logoUri: draft.logoUri,

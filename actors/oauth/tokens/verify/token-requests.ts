@@ -8,14 +8,19 @@ import { readRequestObject } from '../clients/request-object.js'
 import {
   type IdentifyClient,
   INTROSPECTION_SCOPE,
+  introspectionBody,
+  type IntrospectRequest,
   type RequestObject,
   type TokenRequest,
 } from '../protocol.js'
+import type { SigningAlgorithm } from '../../signing-keys/protocol.js'
 import { formOf, refuse, refuseScope } from '../refusals.js'
 import type { TokenTools } from '../tools.js'
 import { type Inspector, inspectorOf, introspect } from './introspection.js'
 import { revoke } from './revocation.js'
 
+/** RFC 9701 section 5. Not the type of an access token: neither can stand for the other. */
+const INTROSPECTION_TYPE = 'token-introspection+jwt'
 const ACCESS_SCHEME_NAME = /^(bearer|dpop)( |$)/i
 const ACCESS_SCHEME = /^(bearer|dpop) +([A-Za-z0-9._~+/-]+=*)$/i
 
@@ -59,7 +64,7 @@ async function verifiedObject(
 
 export async function introspectToken(
   tools: TokenTools,
-  request: TokenRequest,
+  request: IntrospectRequest,
   context: MessageContext,
 ) {
   const form = formOf(request.form)
@@ -67,6 +72,8 @@ export async function introspectToken(
   const { authorization, dpopProof, httpMethod, httpUrl, address } = request
   const accessToken = ACCESS_SCHEME.exec(authorization ?? '')
   let inspector: Inspector | null
+  let requester: string
+  let algorithm: SigningAlgorithm = 'RS256'
   if (accessToken === null && ACCESS_SCHEME_NAME.test(authorization ?? ''))
     return {
       tag: 'refused' as const,
@@ -78,7 +85,11 @@ export async function introspectToken(
     // Resource servers introspect far more often than clients ask for tokens.
     const counted = await countedClient(tools, request, form, null, context)
     if (counted.tag === 'oauth_refused') return counted
-    inspector = inspectorOf(counted.client, publicClientId(counted.client))
+    const { client } = counted
+    requester = publicClientId(client)
+    if (client.kind === 'application')
+      algorithm = client.row.introspectionSignedResponseAlg ?? algorithm
+    inspector = inspectorOf(client, requester)
     if (inspector === null)
       return refuse(
         'invalid_client',
@@ -92,14 +103,18 @@ export async function introspectToken(
     if (caller.tag === 'refused') return caller
     if (!caller.principal.scopes.includes(INTROSPECTION_SCOPE))
       return refuseScope(INTROSPECTION_SCOPE)
+    requester = caller.principal.clientId
     inspector = { tenantId: caller.principal.tenantId, clientId: null }
   }
   const token = form.get('token')
   if (token === null) return refuse('invalid_request', 'token is missing', 'parameter_missing')
-  return {
-    tag: 'introspected' as const,
-    answer: await introspect(tools, inspector, token, context),
-  }
+  const answer = await introspect(tools, inspector, token, context)
+  if (request.signed !== true) return { tag: 'introspected' as const, answer }
+  const jwt = { iss: tools.issuer, aud: requester, iat: tools.clock.nowSecs() }
+  const claims = JSON.stringify({ ...jwt, token_introspection: introspectionBody(answer) })
+  const signed = await tools.keys.sign({ typ: INTROSPECTION_TYPE, claims, algorithm })
+  if (signed.tag !== 'signed') throw new Error('no signing key is available')
+  return { tag: 'introspected_signed' as const, jwt: signed.token }
 }
 
 export async function revokeToken(

@@ -94,6 +94,7 @@ test.serial('absent members get the documented defaults', async (t) => {
     idTokenSignedResponseAlg: 'ES256',
     authorizationSignedResponseAlg: null,
     userinfoSignedResponseAlg: null,
+    introspectionSignedResponseAlg: null,
     requireSignedRequestObject: false,
     requestObjectSigningAlg: null,
     logoUri: null,
