@@ -48,6 +48,19 @@ export function keyOf({ caller: { principal }, streamId }: OneStream): StreamKey
   return isUuid(streamId) ? { tenantId, id: streamId, receiver: clientId } : undefined
 }
 
+/** Runs `work` on the stream that a message names, in a transaction of its tenant. */
+export async function withStream<T>(
+  { database }: Pick<SignalsNeeds, 'database'>,
+  message: OneStream,
+  context: MessageContext,
+  work: (tx: Transaction, key: StreamKey) => Promise<T | StreamUnknown>,
+): Promise<T | StreamUnknown> {
+  const key = keyOf(message)
+  return key === undefined
+    ? UNKNOWN
+    : inTenant(database, key.tenantId, context, (tx) => work(tx, key))
+}
+
 /** The events of a stream: those that the receiver asked for, else all. */
 export const deliveredOf = (requested: readonly string[] | null): readonly string[] =>
   EVENTS_SUPPORTED.filter((type) => requested === null || requested.includes(type))
@@ -239,19 +252,12 @@ export const replaceSignalStream: SignalsHandler<'replaceSignalStream'> = (
   context,
 ) => changed(needs, message, context, true)
 
-export const deleteSignalStream: SignalsHandler<'deleteSignalStream'> = async (
-  needs,
-  message,
-  context,
-) => {
-  const key = keyOf(message)
-  if (key === undefined) return UNKNOWN
-  return inTenant(needs.database, key.tenantId, context, async (tx) => {
+export const deleteSignalStream: SignalsHandler<'deleteSignalStream'> = (needs, message, context) =>
+  withStream(needs, message, context, async (tx, key) => {
     if (!(await deleteSignalStreamRow(tx, key))) return UNKNOWN
     audit(tx, needs, message.caller, context, { did: 'deleted', id: key.id, data: {} })
     return { tag: 'removed' }
   })
-}
 
 const statusOf = ({ id, status, reason }: SignalStreamRow): StatusFound => ({
   tag: 'status',
@@ -260,44 +266,34 @@ const statusOf = ({ id, status, reason }: SignalStreamRow): StatusFound => ({
   reason,
 })
 
-export const readSignalStreamStatus: SignalsHandler<'readSignalStreamStatus'> = async (
-  { database },
-  message,
-  context,
-) => {
-  const key = keyOf(message)
-  if (key === undefined) return UNKNOWN
-  const row = await inTenant(database, key.tenantId, context, (tx) => findSignalStream(tx, key))
-  return row === undefined ? UNKNOWN : statusOf(row)
-}
-
-export const updateSignalStreamStatus: SignalsHandler<'updateSignalStreamStatus'> = async (
+export const readSignalStreamStatus: SignalsHandler<'readSignalStreamStatus'> = (
   needs,
   message,
   context,
-) => {
-  const key = keyOf(message)
-  if (key === undefined) return UNKNOWN
-  const { caller, status, reason } = message
-  return inTenant(needs.database, key.tenantId, context, async (tx) => {
+) =>
+  withStream(needs, message, context, async (tx, key) => {
+    const row = await findSignalStream(tx, key)
+    return row === undefined ? UNKNOWN : statusOf(row)
+  })
+
+export const updateSignalStreamStatus: SignalsHandler<'updateSignalStreamStatus'> = (
+  needs,
+  message,
+  context,
+) =>
+  withStream(needs, message, context, async (tx, key) => {
+    const { caller, status, reason } = message
     const change = { ...key, status, reason, now: needs.clock.now() }
     const row = await setSignalStreamStatus(tx, change)
     if (row === undefined) return UNKNOWN
     audit(tx, needs, caller, context, { did: 'updated', id: key.id, data: { status } })
     return statusOf(row)
   })
-}
 
-export const verifySignalStream: SignalsHandler<'verifySignalStream'> = async (
-  needs,
-  message,
-  context,
-) => {
-  const key = keyOf(message)
-  if (key === undefined) return UNKNOWN
-  const now = needs.clock.now()
-  const intervalSecs = needs.settings.min_verification_interval_secs
-  return inTenant(needs.database, key.tenantId, context, async (tx) => {
+export const verifySignalStream: SignalsHandler<'verifySignalStream'> = (needs, message, context) =>
+  withStream(needs, message, context, async (tx, key) => {
+    const now = needs.clock.now()
+    const intervalSecs = needs.settings.min_verification_interval_secs
     if (!(await takeVerification(tx, key, now, intervalSecs))) {
       const found = await findSignalStream(tx, key)
       return found === undefined ? UNKNOWN : { tag: 'too_often', retryAfterSecs: intervalSecs }
@@ -318,4 +314,3 @@ export const verifySignalStream: SignalsHandler<'verifySignalStream'> = async (
     await insertSignalEvents(tx, [event])
     return { tag: 'begun' }
   })
-}

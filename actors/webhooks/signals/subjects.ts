@@ -4,13 +4,15 @@ import {
   addSubjectRow,
   findSignalStream,
   removeSubjectRow,
+  type StreamKey,
   type SubjectKey,
   subjectOfEmail,
 } from '../../../storage/webhooks/signal-streams.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import type { MemberInvalid } from '../../domain/entities/messages.js'
-import { inTenant } from '../../platform/in-tenant.js'
 import type { SignalsHandler, SignalsNeeds } from './needs.js'
-import { keyOf, UNKNOWN } from './streams.js'
+import type { ChangeSubject, StreamUnknown, SubjectChanged, TooManySubjects } from './protocol.js'
+import { UNKNOWN, withStream } from './streams.js'
 
 /** Subjects that a receiver takes out of one stream. */
 const REMOVED_MAX = 10_000
@@ -66,36 +68,37 @@ async function subjectKey(
   return typeof principal === 'string' ? { principal, session } : principal
 }
 
-export const addSignalSubject: SignalsHandler<'addSignalSubject'> = async (
-  needs,
-  message,
-  context,
-) => {
-  const key = keyOf(message)
-  if (key === undefined) return UNKNOWN
-  const subject = await subjectKey(needs, key.tenantId, message.subject, context)
+const CHANGED: SubjectChanged = { tag: 'changed' }
+
+/** Finds the subject of a message, and its stream. `change` runs for a subject that the service has. */
+async function changed<T>(
+  needs: SignalsNeeds,
+  message: ChangeSubject,
+  context: MessageContext,
+  change: (tx: Transaction, key: StreamKey, subject: SubjectKey) => Promise<T>,
+): Promise<T | SubjectChanged | MemberInvalid | StreamUnknown> {
+  const { tenantId } = message.caller.principal
+  const subject = await subjectKey(needs, tenantId, message.subject, context)
   if (subject !== null && 'tag' in subject) return subject
-  return inTenant(needs.database, key.tenantId, context, async (tx) => {
+  return withStream<T | SubjectChanged>(needs, message, context, async (tx, key) => {
     if ((await findSignalStream(tx, key)) === undefined) return UNKNOWN
-    if (subject !== null) await addSubjectRow(tx, key, subject)
-    return { tag: 'changed' }
+    return subject === null ? CHANGED : change(tx, key, subject)
   })
 }
 
-export const removeSignalSubject: SignalsHandler<'removeSignalSubject'> = async (
+export const addSignalSubject: SignalsHandler<'addSignalSubject'> = (needs, message, context) =>
+  changed(needs, message, context, async (tx, key, subject) => {
+    await addSubjectRow(tx, key, subject)
+    return CHANGED
+  })
+
+export const removeSignalSubject: SignalsHandler<'removeSignalSubject'> = (
   needs,
   message,
   context,
-) => {
-  const key = keyOf(message)
-  if (key === undefined) return UNKNOWN
-  const subject = await subjectKey(needs, key.tenantId, message.subject, context)
-  if (subject !== null && 'tag' in subject) return subject
-  return inTenant(needs.database, key.tenantId, context, async (tx) => {
-    if ((await findSignalStream(tx, key)) === undefined) return UNKNOWN
-    const now = needs.clock.now()
-    if (subject !== null && !(await removeSubjectRow(tx, key, subject, now, REMOVED_MAX)))
-      return { tag: 'too_many_subjects', most: REMOVED_MAX }
-    return { tag: 'changed' }
-  })
-}
+) =>
+  changed<SubjectChanged | TooManySubjects>(needs, message, context, async (tx, key, subject) =>
+    (await removeSubjectRow(tx, key, subject, needs.clock.now(), REMOVED_MAX))
+      ? CHANGED
+      : { tag: 'too_many_subjects', most: REMOVED_MAX },
+  )
