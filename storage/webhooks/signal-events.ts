@@ -64,13 +64,16 @@ export async function insertSignalEvents(
 
 type OfStream = { readonly tenantId: string; readonly id: string }
 
-/** The first events that the receiver has not acknowledged, in order. A paused stream gives none. */
+/**
+ * The first events that the receiver has not acknowledged, in order. A paused stream gives none, and neither does one whose
+ * receiver may have no streams any more. Crosses tenants, because the home of an agent can be another one.
+ */
 export const firstSignalEvents = (tx: Transaction, { tenantId, id }: OfStream, limit: number) =>
   allRows<SignalEvent>(tx, {
     name: 'signal_event.first',
     text: `select ${columnsOf('id txn type subject event issued_at', 'e')} from signal_events e
            where e.tenant_id = $1 and e.stream_id = $2 and exists (select from signal_streams s
-             where s.tenant_id = $1 and s.id = $2 and s.status <> 'paused')
+             where s.tenant_id = $1 and s.id = $2 and s.status <> 'paused' and ${receives('s')})
            order by e.place limit $3`,
     values: [tenantId, id, limit],
   })

@@ -1,4 +1,5 @@
 /** Streams whose events are pushed (RFC 8935). A process leases a stream for each event. */
+import { roleIn } from '../agents/agents.js'
 import {
   agentInForce,
   claimInTurn,
@@ -23,12 +24,15 @@ export type DueStream = TenantKind & {
   readonly attempts: number
 }
 
-/** SQL: the receiver of a stream may get events: an application while it may have streams. The tenant is checked apart. */
+/** SQL: the receiver of a stream may get events, while it is active and may have streams. The tenant is checked apart. Crosses tenants. */
 export function receives(stream: string): string {
   // Look-ups by key: the planner could read all applications otherwise.
   return `case when ${stream}.application_id is null
     then ${agentInForce(`${stream}.receiver::uuid`)} and (select count(*) = 0 from agent_suspensions x
       where x.tenant_id = ${stream}.tenant_id and x.agent_id = ${stream}.receiver::uuid)
+      and coalesce((select 'ssf.manage' = any (a.scopes) or coalesce((select ${roleIn('t')} = 'owner' from tenants t
+          where t.id = ${stream}.tenant_id), false)
+        from agents a where a.id = ${stream}.receiver::uuid), false)
     else coalesce((select a.status = 'active' and 'ssf.manage' = any (a.scopes) from applications a
       where a.tenant_id = ${stream}.tenant_id and a.id = ${stream}.application_id), false) end`
 }

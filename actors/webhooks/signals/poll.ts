@@ -32,8 +32,7 @@ export const pollSignalEvents: SignalsHandler<'pollSignalEvents'> = async (
   if (key === undefined) return UNKNOWN
   const refused = Object.keys(message.refused)
   const most = Math.min(message.most, EVENTS_MAX)
-  const look = () =>
-    inTenant(database, key.tenantId, context, (tx) => firstSignalEvents(tx, key, most + 1))
+  const look = () => database.system((tx) => firstSignalEvents(tx, key, most + 1), context)
   const isKnown = await inTenant(database, key.tenantId, context, async (tx) => {
     if ((await findSignalStream(tx, key)) === undefined) return false
     const done = [...message.acknowledged, ...refused].filter(isUuid)

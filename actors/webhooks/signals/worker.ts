@@ -114,7 +114,7 @@ async function push(
   signal: AbortSignal,
 ): Promise<Pushed | undefined> {
   const { tenantId, id, endpointUrl, authorizationSealed } = due
-  const [event] = await database.tenant(tenantId, (tx) => firstSignalEvents(tx, due, 1))
+  const [event] = await database.system((tx) => firstSignalEvents(tx, due, 1))
   if (event === undefined) return undefined
   const body = await signedSet(keys, setClaims(event, issuer, due.receiver), { signal })
   if (body === undefined) throw new Error('no signing key is available')

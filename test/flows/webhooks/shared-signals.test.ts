@@ -429,6 +429,36 @@ test('an agent polls for the events of its tenant', async (t) => {
   await verified(t, token!, workspace.agentId)
 })
 
+test('a stream of an agent without ssf.manage stops, and goes on with it', async (t) => {
+  const workspace = await api.workspace()
+  const { agentId, key } = await api.register(workspace.tenantId)
+  /** A token with other scopes. The former one has ended. */
+  const tokenWith = async (scope: string) => {
+    await api.patch(`/api/v1/agents/${agentId}`, workspace.token, { scopes: [scope] }).gives(200)
+    const at = { agent_id: agentId, tenant_id: workspace.tenantId }
+    return String((await api.login(key, at).gives(200)).body['access_token'])
+  }
+  const token = await tokenWith('ssf.manage')
+  const { body } = await api.post('/ssf/streams', token, {}).gives(201)
+  const streamId = String(body['stream_id'])
+  const poll = async (by: string) => {
+    const request = { returnImmediately: true }
+    const answer = await api.post(`/ssf/poll/${streamId}`, by, request).gives(200)
+    return Object.keys(answer.body['sets'] as Json).length
+  }
+  await api.post('/ssf/verify', token, { stream_id: streamId }).gives(204)
+  t.is(await poll(token), 1)
+  const poller = await tokenWith('ssf.manage.poll')
+  t.is(await poll(poller), 0)
+  const watching = await streaming(workspace)
+  const { user } = await signedIn(workspace)
+  await api.post(`${user}/suspend`, workspace.token).gives(200)
+  await watching.received(`${RISC}account-disabled`)
+  t.is(await poll(poller), 0)
+  const again = await tokenWith('ssf.manage')
+  await until('the events from before', async () => (await poll(again)) > 1)
+})
+
 async function pushing(workspace: Workspace, answer?: (nth: number) => Answer, header?: string) {
   const own = await receiver(workspace)
   const path = `/${randomUUID()}?of=svc`
