@@ -3,8 +3,9 @@ import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
 import { FairShare } from '../../../runtime/kernel/fairness/fair-share.js'
 import { signingKeys } from '../../oauth/signing-keys/protocol.js'
 import type { SignalsNeeds, SignalsTools } from './needs.js'
-import { pollSignalEvents, WAITS } from './poll.js'
+import { pollSignalEvents, SIGNING, WAITS } from './poll.js'
 import { signals, type SignalsProtocol } from './protocol.js'
+import { KeptSets } from './set.js'
 import {
   createSignalStream,
   deleteSignalStream,
@@ -40,15 +41,21 @@ export const signalsActor = defineActor<SignalsProtocol, SignalsNeeds>({
       },
       {
         ...needs,
-        waits: new FairShare({
-          resource: 'signal_polls',
-          total: WAITS.total,
-          levels: [
-            { name: 'tenant', max: WAITS.tenant },
-            { name: 'stream', max: WAITS.stream },
-          ],
-          counts: needs.shares,
-        }),
+        waits: shareOf('signal_polls', WAITS, needs),
+        signing: shareOf('signal_signatures', SIGNING, needs),
+        kept: new KeptSets(needs.clock),
       },
     ),
 })
+
+const shareOf = (
+  resource: string,
+  { total, tenant, stream }: typeof WAITS | typeof SIGNING,
+  { shares: counts }: Pick<SignalsNeeds, 'shares'>,
+): FairShare => {
+  const levels = [
+    { name: 'tenant', max: tenant },
+    { name: 'stream', max: stream },
+  ]
+  return new FairShare({ resource, total, levels, counts })
+}

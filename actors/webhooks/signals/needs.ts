@@ -6,6 +6,7 @@ import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import type { SignalsProtocol } from './protocol.js'
+import type { KeptSets } from './set.js'
 import type { SharedSignalsSettings } from './settings.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
 
@@ -19,8 +20,13 @@ export type SignalsNeeds = WriteNeeds & {
   readonly groups: TenantGroups
   readonly shares: ShareCounts
 }
-/** The needs, with the places of polls that wait. */
-export type SignalsTools = SignalsNeeds & { readonly waits: FairShare }
+export type SignalsTools = SignalsNeeds & {
+  /** The places of polls that wait. */
+  readonly waits: FairShare
+  /** The events that are being signed for polls. */
+  readonly signing: FairShare
+  readonly kept: KeptSets
+}
 
 export type SignalsHandler<K extends keyof SignalsProtocol> = Handler<
   SignalsTools,

@@ -1,21 +1,29 @@
 /** Polls (RFC 8936): a receiver acknowledges events, and gets the next ones. */
 import { setTimeout as sleep } from 'node:timers/promises'
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { isRefused } from '../../../runtime/kernel/fairness/fair-share.js'
 import {
   firstSignalEvents,
   removeSignalEvents,
   type SignalEvent,
 } from '../../../storage/webhooks/signal-events.js'
-import { findSignalStream } from '../../../storage/webhooks/signal-streams.js'
+import { findSignalStream, type StreamKey } from '../../../storage/webhooks/signal-streams.js'
 import { isUuid } from '../../domain/ids.js'
 import { inTenant } from '../../platform/in-tenant.js'
 import type { SignalsHandler, SignalsTools } from './needs.js'
-import { EVENTS_MAX } from './protocol.js'
+import {
+  EVENTS_MAX,
+  type EventsPolled,
+  type KeysUnavailable,
+  type SigningBusy,
+} from './protocol.js'
 import { setClaims, signedSet } from './set.js'
 import { keyOf, UNKNOWN } from './streams.js'
 
 /** Polls that one process keeps waiting, of one tenant, and of one stream. */
 export const WAITS = { total: 512, tenant: 64, stream: 2 } as const
+/** Events that one process signs at the same time for polls, of one tenant, and of one stream. */
+export const SIGNING = { total: 1_000, tenant: 200, stream: EVENTS_MAX } as const
 const LOOK_EVERY_MS = 500
 /** Refused events that the log names. */
 const LOGGED_MAX = 5
@@ -27,7 +35,7 @@ export const pollSignalEvents: SignalsHandler<'pollSignalEvents'> = async (
   message,
   context,
 ) => {
-  const { database, keys, issuer } = tools
+  const { database } = tools
   const key = keyOf(message)
   if (key === undefined) return UNKNOWN
   const refused = Object.keys(message.refused)
@@ -54,13 +62,35 @@ export const pollSignalEvents: SignalsHandler<'pollSignalEvents'> = async (
     )
     found = await waited(tools, [key.tenantId, key.id], untilMs, context.signal, look)
   }
-  const sets: Record<string, string> = {}
-  for (const event of found.slice(0, most)) {
-    const token = await signedSet(keys, setClaims(event, issuer, key.receiver), context)
-    if (token === undefined) return { tag: 'keys_unavailable' }
-    sets[event.id] = token
+  const sets = await setsOf(tools, key, found.slice(0, most), context)
+  return 'tag' in sets ? sets : { tag: 'polled', ...sets, moreAvailable: found.length > most }
+}
+
+/** The tokens of events. Signs those that were not signed in the last minute, within the share of the tenant. */
+async function setsOf(
+  { keys, issuer, kept, signing, groups }: SignalsTools,
+  { tenantId, id, receiver }: StreamKey,
+  events: readonly SignalEvent[],
+  context: MessageContext,
+): Promise<Pick<EventsPolled, 'sets'> | KeysUnavailable | SigningBusy> {
+  const missing = events.filter((event) => kept.get(event.id) === undefined).length
+  const held = signing.tryAcquire([tenantId, id], missing, { groups: groups.known(tenantId) })
+  if (isRefused(held)) return { tag: 'busy' }
+  try {
+    const sets: Record<string, string> = {}
+    for (const event of events) {
+      let token = kept.get(event.id)
+      if (token === undefined) {
+        token = await signedSet(keys, setClaims(event, issuer, receiver), context)
+        if (token === undefined) return { tag: 'keys_unavailable' }
+        kept.put(event.id, token)
+      }
+      sets[event.id] = token
+    }
+    return { sets }
+  } finally {
+    held()
   }
-  return { tag: 'polled', sets, moreAvailable: found.length > most }
 }
 
 /** Looks again until there is an event, the time is over, or there is no place to wait. */

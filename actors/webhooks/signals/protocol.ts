@@ -32,7 +32,7 @@ export type SignalsProtocol = {
     { readonly tag: 'begun' } | StreamUnknown | TooOften
   >
   /** Acknowledges events, and returns the next ones. */
-  pollSignalEvents: Ask<PollEvents, EventsPolled | StreamUnknown | KeysUnavailable>
+  pollSignalEvents: Ask<PollEvents, EventsPolled | StreamUnknown | KeysUnavailable | SigningBusy>
 }
 
 /** Events of one answer to a poll. */
@@ -117,6 +117,8 @@ export type EventsPolled = {
   readonly sets: Readonly<Record<string, string>>
   readonly moreAvailable: boolean
 }
+/** Too many events are being signed for the polls of the stream, or of the tenant. */
+export type SigningBusy = { readonly tag: 'busy' }
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
 export const signals = address<SignalsProtocol>('signals', {

@@ -319,6 +319,11 @@ export const signalRoutes: readonly Route[] = [
         ...(moreAvailable ? { moreAvailable } : {}),
       })),
       unknown,
+      busy: problem(503, 'service-unavailable', {
+        detail: 'Other polls of the stream or of the tenant are being answered.',
+        error: 'share_exhausted',
+        retryAfterSecs: 1,
+      }),
       keys_unavailable: problem(503, 'service-unavailable', {
         detail: 'The database or the kms is unavailable.',
         retryAfterSecs: 5,

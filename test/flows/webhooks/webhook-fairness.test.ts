@@ -1,7 +1,7 @@
-/** Receivers that do not answer delay their own deliveries and no other. */
+/** Receivers that do not answer delay their own deliveries and no other. Receivers that poll again cost no signatures. */
 import type { ServerResponse } from 'node:http'
 import test from 'ava'
-import { METRICS_TOKEN, until } from '../../support/service/watch.js'
+import { metric, METRICS_TOKEN, until } from '../../support/service/watch.js'
 import { REACHES_RECEIVERS, startReceiver } from '../../support/webhooks/receiver.js'
 import {
   notThrough,
@@ -10,6 +10,8 @@ import {
 } from '../../support/fleet/through.js'
 import { testService } from '../../support/service.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
+import { callerOf } from '../../support/agents/journey.js'
+import { apiOf } from '../../support/api.js'
 import { IS_LONG } from '../../support/runs.js'
 
 /** In the long form more subscriptions than a process has places for receivers. */
@@ -118,3 +120,26 @@ test.serial('test deliveries of some tenants do not keep others from theirs', as
   const statuses = (await Promise.all(tests)).map(({ status }) => status).sort()
   t.deepEqual(statuses, [...Array(127).fill(200), 503], 'one gave its place up')
 })
+
+test.serial(
+  'a receiver that polls again without an acknowledgement costs no signatures',
+  async (t) => {
+    notThrough('each process signs for itself')
+    const api = apiOf(running)
+    const { token } = await api.workspace()
+    const made = await api.post('/ssf/streams', token, {}).gives(201)
+    const id = String(made.body['stream_id'])
+    await api.post('/ssf/verify', token, { stream_id: id }).gives(204)
+    const poll = async () =>
+      (await api.post(`/ssf/poll/${id}`, token, { returnImmediately: true }).gives(200)).body
+    const signed = () =>
+      metric(callerOf(running.baseUrl), 'svc_actor_accepted_total', { actor: 'signing-keys' })
+    const first = await poll()
+    t.is(Object.keys(first['sets'] as object).length, 1)
+    const before = await signed()
+    for (let times = 0; times < 20; times += 1) t.deepEqual(await poll(), first)
+    const more = (await signed()) - before
+    // Each request looks up the key of its access token.
+    t.true(more < 30, `${more} messages to the keys for 20 polls`)
+  },
+)
