@@ -139,7 +139,7 @@ export const placements = [
   // The thread of the deliveries has its own.
   placement(webhookSignerActor, inline,                                                     C, J),
   placement(webhooksActor,     inline,                                                      C   ),
-  placement(signalsActor,      inline,                                                   A      ),
+  placement(signalsActor,      inline,                                                   A, C   ),
   placement(sequencerWorker,   inline,                                                         J),
   placement(deliveryWorker,    thread('webhooks'),                                             J),
   placement(eventSinksWorker,  inline,                                                         J),

@@ -4,7 +4,7 @@ import { keysIn, OWN_FIRST } from '../identity/email-keys.js'
 import { notifyAfterCommit } from '../platform/transaction.js'
 import { SIGNALS_CHANNEL } from './signal-pushes.js'
 import { numberEvents } from '../platform/event-numbers.js'
-import { columnsOf } from '../platform/portable/tenant-rows.js'
+import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 import { lockUntilEnd } from '../platform/portable/locks.js'
 import {
   allRows,
@@ -103,12 +103,25 @@ export const findSignalStream = (tx: Transaction, key: StreamKey) =>
   })
 
 /** The streams of a receiver, which are few, oldest first. */
-export const listSignalStreams = (tx: Transaction, tenantId: string, receiver: string) =>
+export const listStreamsOfReceiver = (tx: Transaction, tenantId: string, receiver: string) =>
   allRows<SignalStreamRow>(tx, {
     name: 'signal_stream.list',
     text: `select ${STREAM} from signal_streams where tenant_id = $1 and receiver = $2 order by created_at, id`,
     values: [tenantId, receiver],
   })
+
+/** A stream as the administrators of its tenant see it. */
+export type TenantStream = SignalStreamRow & {
+  /** Null: the receiver is an agent. */
+  readonly applicationId: string | null
+  readonly createdAt: Date
+}
+
+/** The streams of all receivers, newest first. */
+export const listTenantStreams = listing<TenantStream>(
+  'signal_stream.list_of_tenant',
+  `select ${STREAM}, ${columnsOf('application_id created_at')} from signal_streams where tenant_id = $1`,
+)
 
 type StreamChange = StreamKey &
   Pick<SignalStreamRow, 'eventsRequested' | 'description'> & {

@@ -9,6 +9,7 @@ import { KeptSets } from './set.js'
 import {
   createSignalStream,
   deleteSignalStream,
+  listSignalStreams,
   readSignalStreams,
   readSignalStreamStatus,
   replaceSignalStream,
@@ -29,6 +30,7 @@ export const signalsActor = defineActor<SignalsProtocol, SignalsNeeds>({
       {
         createSignalStream,
         readSignalStreams,
+        listSignalStreams,
         updateSignalStream,
         replaceSignalStream,
         deleteSignalStream,

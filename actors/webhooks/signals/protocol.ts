@@ -3,6 +3,7 @@ import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { MemberInvalid } from '../../domain/entities/messages.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
+import type { Listed, Page } from '../../domain/paging.js'
 import type { StreamStatus } from '../../domain/webhooks/signals.js'
 
 export type SignalsProtocol = {
@@ -15,6 +16,8 @@ export type SignalsProtocol = {
     OfReceiver & { readonly streamId: string | null },
     StreamFound | StreamsListed | StreamUnknown
   >
+  /** The streams of all receivers of the tenant, for its administrators. */
+  listSignalStreams: Ask<OfReceiver & Page, Listed<TenantStreamRecord>>
   /** Changes the members of the draft. */
   updateSignalStream: Ask<ChangeStream, StreamFound | MemberInvalid | StreamUnknown>
   /** Members that the draft does not have are deleted. */
@@ -66,6 +69,13 @@ export type StreamRecord = StatedMembers & {
   readonly delivery: { readonly method: string; readonly endpointUrl: string }
   readonly eventsRequested: readonly string[] | null
   readonly description: string | null
+}
+
+export type TenantStreamRecord = StreamRecord & {
+  readonly receiverType: 'agent' | 'application'
+  readonly status: StreamStatus
+  readonly reason: string | null
+  readonly createdAt: Date
 }
 
 export type CreateStream = OfReceiver & {
@@ -122,5 +132,5 @@ export type SigningBusy = { readonly tag: 'busy' }
 export type KeysUnavailable = { readonly tag: 'keys_unavailable' }
 
 export const signals = address<SignalsProtocol>('signals', {
-  idempotent: ['readSignalStreams', 'readSignalStreamStatus'],
+  idempotent: ['listSignalStreams', 'readSignalStreams', 'readSignalStreamStatus'],
 })

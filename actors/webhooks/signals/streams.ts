@@ -5,7 +5,8 @@ import {
   deleteSignalStreamRow,
   findSignalStream,
   insertSignalStream,
-  listSignalStreams,
+  listStreamsOfReceiver,
+  listTenantStreams,
   setSignalStreamStatus,
   streamAuthorizationContext,
   type StreamDelivery,
@@ -28,6 +29,7 @@ import {
 import { judgeTarget, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import { createOnce } from '../../platform/creation.js'
 import { inTenant } from '../../platform/in-tenant.js'
+import { listOf } from '../../platform/paging.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import type { SignalsHandler, SignalsNeeds } from './needs.js'
 import type {
@@ -198,7 +200,7 @@ export const readSignalStreams: SignalsHandler<'readSignalStreams'> = (
   const { tenantId, clientId } = caller.principal
   return inTenant(needs.database, tenantId, context, async (tx) => {
     if (streamId === null) {
-      const rows = await listSignalStreams(tx, tenantId, clientId)
+      const rows = await listStreamsOfReceiver(tx, tenantId, clientId)
       return { tag: 'listed', streams: rows.map((row) => recordOf(needs, row)) }
     }
     const key = keyOf({ caller, streamId })
@@ -206,6 +208,22 @@ export const readSignalStreams: SignalsHandler<'readSignalStreams'> = (
     return row === undefined ? UNKNOWN : { tag: 'found', stream: recordOf(needs, row) }
   })
 }
+
+export const listSignalStreams: SignalsHandler<'listSignalStreams'> = (
+  needs,
+  { caller, ...page },
+  context,
+) =>
+  listOf(needs, caller.principal.tenantId, page, context, {
+    list: listTenantStreams,
+    show: (row) => ({
+      ...recordOf(needs, row),
+      receiverType: row.applicationId === null ? 'agent' : 'application',
+      status: row.status,
+      reason: row.reason,
+      createdAt: row.createdAt,
+    }),
+  })
 
 async function changed(
   needs: SignalsNeeds,

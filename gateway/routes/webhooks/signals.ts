@@ -10,6 +10,7 @@ import {
   type StreamFound,
 } from '../../../actors/webhooks/signals/protocol.js'
 import { callerOf } from '../../request/caller.js'
+import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { presenter } from '../../response/presenter.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
@@ -78,6 +79,12 @@ const Stream = z
     description: z.string().optional(),
   })
   .meta({ id: 'SignalStream' })
+const TenantStream = Stream.extend({
+  receiver_type: z.enum(['agent', 'application']),
+  status: z.enum(STREAM_STATUSES),
+  reason: z.string().optional(),
+  created_at: z.iso.datetime(),
+}).meta({ id: 'TenantSignalStream' })
 const Streams = z.union([Stream, z.array(Stream)])
 const Status = z
   .object({
@@ -140,6 +147,7 @@ const draftOf = ({ delivery, events_requested, description }: ReceiverMembers): 
 })
 
 const present = presenter(Stream)
+const presentTenantStream = presenter(TenantStream)
 const presentStatus = presenter(Status)
 const found = reply(200, Stream, ({ stream }: StreamFound) => present(stream))
 const status = reply(200, Status, (outcome: StatusFound) => presentStatus(outcome))
@@ -194,6 +202,17 @@ export const signalRoutes: readonly Route[] = [
       listed: reply(200, Streams, ({ streams }) => streams.map(present)),
       unknown,
     },
+  }),
+  route(signals, 'listSignalStreams', {
+    method: 'GET',
+    path: '/api/v1/signal-streams',
+    summary: 'List the streams of all receivers of the tenant, newest first',
+    description: 'For administrators. A receiver reads its own streams at /ssf/streams.',
+    ...shared,
+    security: { scheme: 'bearer', scopes: ['webhooks:read'] },
+    query: PageQuery,
+    message: (request) => ({ caller: callerOf(request), ...readPage(request.query) }),
+    replies: { listed: pageReply(TenantStream, ({ rows }) => rows.map(presentTenantStream)) },
   }),
   route(signals, 'updateSignalStream', {
     method: 'PATCH',

@@ -459,6 +459,25 @@ test('a stream of an agent without ssf.manage stops, and goes on with it', async
   await until('the events from before', async () => (await poll(again)) > 1)
 })
 
+test('administrators list the streams of all receivers', async (t) => {
+  const workspace = await api.workspace()
+  const path = '/api/v1/signal-streams'
+  const first = await streaming(workspace, { description: 'Gateway' })
+  await streaming(await api.workspace())
+  const own = await api.post('/ssf/streams', workspace.token, {}).gives(201)
+  const disabled = { stream_id: first.streamId, status: 'disabled', reason: 'Moved' }
+  await api.post('/ssf/status', first.token, disabled).gives(200)
+  const { rows } = await api.list(path, workspace.token)
+  t.deepEqual(
+    rows.map(({ stream_id: id }) => id),
+    [own.body['stream_id'], first.streamId],
+  )
+  t.like(rows[0], { aud: workspace.agentId, receiver_type: 'agent', status: 'enabled' })
+  t.like(rows[1], { ...first.body, ...disabled, receiver_type: 'application' })
+  t.is((await api.list(`${path}?limit=1`, workspace.token)).rows.length, 1)
+  await api.get(path, first.token).gives(403)
+})
+
 async function pushing(workspace: Workspace, answer?: (nth: number) => Answer, header?: string) {
   const own = await receiver(workspace)
   const path = `/${randomUUID()}?of=svc`
