@@ -26,7 +26,7 @@ import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import type { RefreshProof } from './refresh-token.js'
 import { refuse } from '../refusals.js'
 import type { PreparedGrantsCache } from '../issue/prepared-grants-cache.js'
-import type { SignedAccess } from '../issue/token-signer.js'
+import { accessAlone, type SignedAccess } from '../issue/token-signer.js'
 
 type ServiceNeeds = GrantNeeds & { readonly resources: ResourceLookup }
 
@@ -213,22 +213,13 @@ async function signAndWrite(
 async function write(
   { commits, metrics }: GrantNeeds,
   { tenantId, scopes, subjectType }: AccessGrant,
-  { accessToken, tokenType, expiresInSecs }: SignedAccess,
+  signed: SignedAccess,
   event: OutboxEvent,
   issuedFor: GrantType,
 ): Promise<Issued> {
   await commits.write(tenantId, { events: [event] })
   metrics.issued(issuedFor, subjectType)
-  return {
-    tag: 'issued',
-    accessToken,
-    tokenType,
-    expiresInSecs,
-    scopes,
-    refreshToken: null,
-    idToken: null,
-    authorizationDetails: null,
-  }
+  return accessAlone(signed, scopes)
 }
 
 /** The scopes of the token, or null if the request names one that the application does not have. */

@@ -21,6 +21,7 @@ import {
 import { readRequestedAudience } from '../issue/audience.js'
 import { effectiveScopes } from '../issue/effective-scopes.js'
 import { issuedEvent } from '../issue/issued-event.js'
+import { accessAlone } from '../issue/token-signer.js'
 import type { Issued, OAuthRefused, ProofRefused } from '../protocol.js'
 import { refuse } from '../refusals.js'
 import type { TokenTools } from '../tools.js'
@@ -161,15 +162,5 @@ async function issue(
   const event = issuedEvent(random, grant, signed, JWT_BEARER, context.requestId)
   await commits.write(grant.tenantId, { events: [event] })
   metrics.issued(JWT_BEARER, grant.subjectType)
-  const { accessToken, tokenType, expiresInSecs } = signed
-  return {
-    tag: 'issued',
-    accessToken,
-    tokenType,
-    expiresInSecs,
-    scopes: grant.scopes,
-    refreshToken: null,
-    idToken: null,
-    authorizationDetails: null,
-  }
+  return accessAlone(signed, grant.scopes)
 }

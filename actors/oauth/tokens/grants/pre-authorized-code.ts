@@ -18,6 +18,7 @@ import { type OAuthForm, readScope } from '../form.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { readRequestedAudience, spelledAs } from '../issue/audience.js'
 import { issuedEvent } from '../issue/issued-event.js'
+import { accessAlone } from '../issue/token-signer.js'
 import { PRE_AUTHORIZED_CODE } from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused } from '../protocol.js'
 import type { RefreshProof } from './refresh-token.js'
@@ -124,17 +125,7 @@ async function redeem(
   if (!redeemed)
     return refuse('invalid_grant', 'the pre-authorized_code was used or has expired', 'code_reused')
   metrics.issued(PRE_AUTHORIZED_CODE, 'human')
-  const { accessToken, tokenType, expiresInSecs } = access
-  return {
-    tag: 'issued',
-    accessToken,
-    tokenType,
-    expiresInSecs,
-    scopes,
-    refreshToken: null,
-    idToken: null,
-    authorizationDetails: details,
-  }
+  return { ...accessAlone(access, scopes), authorizationDetails: details }
 }
 
 function hasRightTxCode({ id, txCodeSha256 }: PresentedOffer, txCode: string | null): boolean {

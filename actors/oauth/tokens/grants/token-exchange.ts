@@ -40,6 +40,7 @@ import { issuedEvent } from '../issue/issued-event.js'
 import { TOKEN_EXCHANGE } from '../../../domain/oauth/grant-types.js'
 import type { Issued, OAuthRefused, ProofRefused, SecretIssued } from '../protocol.js'
 import { refuse } from '../refusals.js'
+import { accessAlone } from '../issue/token-signer.js'
 import { exportCredential, readVaultTarget, VAULT_SECRET_URN } from './vault-export.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 
@@ -239,18 +240,7 @@ async function issue(
   const event = issuedEvent(random, grant, signed, TOKEN_EXCHANGE, context.requestId)
   await commits.write(grant.tenantId, { events: [event] })
   metrics.issued(TOKEN_EXCHANGE, grant.subjectType)
-  const { accessToken, tokenType, expiresInSecs } = signed
-  return {
-    tag: 'issued',
-    accessToken,
-    tokenType,
-    expiresInSecs,
-    scopes,
-    refreshToken: null,
-    idToken: null,
-    authorizationDetails: null,
-    issuedTokenType: ACCESS_TOKEN_URN,
-  }
+  return { ...accessAlone(signed, scopes), issuedTokenType: ACCESS_TOKEN_URN }
 }
 
 /** The newest delegation that covers the requested scopes, or else the newest one. */

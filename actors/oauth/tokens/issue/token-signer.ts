@@ -7,6 +7,7 @@ import { allocateStatus, statusListUri } from '../../../../storage/oauth/status-
 import { tokenStatusQuery } from '../../../domain/token-status.js'
 import type { Random } from '../../../../runtime/kernel/random.js'
 import type { SigningKeysProtocol, SigningAlgorithm } from '../../signing-keys/protocol.js'
+import type { Issued } from '../protocol.js'
 import { ACCESS_TOKEN_TYPE, type AccessGrant, accessClaims, grantClaims } from './access-token.js'
 import { ID_TOKEN_TYPE } from './id-token.js'
 
@@ -17,6 +18,21 @@ export type SignedAccess = {
   readonly expiresInSecs: number
   readonly issuedAt: Date
 }
+
+/** The answer of a grant that gives an access token alone. */
+export const accessAlone = (
+  { accessToken, tokenType, expiresInSecs }: SignedAccess,
+  scopes: readonly string[],
+): Issued => ({
+  tag: 'issued',
+  accessToken,
+  tokenType,
+  expiresInSecs,
+  scopes,
+  refreshToken: null,
+  idToken: null,
+  authorizationDetails: null,
+})
 
 export interface TokenSigner {
   /**
