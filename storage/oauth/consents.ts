@@ -1,5 +1,5 @@
 /** Consents that users gave to applications, stored until they are withdrawn. */
-import { allRows, execute, firstValue, type Transaction } from '../platform/sql.js'
+import { allRows, execute, firstValue, onlyValue, type Transaction } from '../platform/sql.js'
 
 type ConsentKey = {
   readonly tenantId: string
@@ -33,6 +33,16 @@ export async function findConsents(
   })
   return { scopes, ofResources: rows }
 }
+
+/** True while the user has a consent to the application, for itself or for API resources. */
+export const hasConsent = (tx: Transaction, { tenantId, subject, clientId }: ConsentKey) =>
+  onlyValue<boolean>(tx, {
+    name: 'consent.exists',
+    text: `select exists (select from consents where tenant_id = $1 and subject = $2 and client_id = $3)
+             or exists (select from resource_consents
+               where tenant_id = $1 and subject = $2 and client_id = $3) as given`,
+    values: [tenantId, subject, clientId],
+  })
 
 /** Adds scopes to the consent for an API resource. */
 export const rememberResourceConsent = (

@@ -8,6 +8,7 @@ import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
 import { findPerson } from '../../../../storage/identity/tenant-users.js'
 import { resourceKey } from '../../../../storage/oauth/api-resources.js'
 import { isAudienceClaimed } from '../../../../storage/oauth/audiences.js'
+import { hasConsent } from '../../../../storage/oauth/consents.js'
 import { findPolicyFor } from '../../../../storage/oauth/identity-assertion-policies.js'
 import { readTokenStatusBatch } from '../../../../storage/oauth/token-sessions.js'
 import { appendAudit } from '../../../../storage/operations/audit.js'
@@ -109,7 +110,7 @@ const INVALID = refuse(
   'token_invalid',
 )
 
-/** An ID token of the application, while its session is open. */
+/** An ID token of the application, while its session is open and the user has not withdrawn the consent. */
 async function byIdToken(
   { keys, issuer, clock, database, random }: TokenTools,
   { row }: Application,
@@ -138,6 +139,10 @@ async function byIdToken(
     },
   ])
   if (!Object.values(status!).every(Boolean)) return INVALID
+  const consented = await inTenant(database, tenantId, context, (tx) =>
+    hasConsent(tx, { tenantId, subject, clientId: row.id }),
+  )
+  if (!consented) return INVALID
   const methods: readonly unknown[] = Array.isArray(amr) ? amr : []
   return {
     subject,

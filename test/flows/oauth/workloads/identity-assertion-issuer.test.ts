@@ -259,6 +259,19 @@ test.serial('no assertion is for an audience of an application or API resource',
   t.is((await exchange({ audience: 'a\0b' })).body['error'], 'invalid_request')
 })
 
+test.serial('a withdrawn consent ends the ID token as a subject token', async (t) => {
+  const visited = await relyingParty(running, here, application)
+  await policy({}, visited)
+  const { tokens, browser } = await visited.signedIn(human, { scope: 'openid' })
+  const subject_token = String(tokens.id_token)
+  t.is((await exchange({ subject_token }, visited)).status, 200)
+  const account = await browser.get('/auth/account')
+  await browser.submit(account, {}, `/auth/account/consents/${visited.clientId}/withdraw`)
+  const refused = await exchange({ subject_token }, visited)
+  t.is(refused.body['error'], 'invalid_grant', describe(refused))
+  t.is((await exchange()).status, 200, 'another application')
+})
+
 test.serial('the end of the session or of the user ends the subject token', async (t) => {
   const { sub } = claimsOf(idToken) as { sub: string }
   const { rows } = await api.list('/api/v1/tenant-users', here.token)
