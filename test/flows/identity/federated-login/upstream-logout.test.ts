@@ -168,6 +168,10 @@ test.serial('a provider of a tenant ends its own sessions', async (t) => {
   t.true(await own.isOpen(), 'another provider')
   await loggedOut(t, { sub: subject }, id)
   t.false(await own.isOpen())
+  // The secret is not opened for a logout.
+  const sealed = Buffer.from([0])
+  await sql(running)`update sso_providers set client_secret_sealed = ${sealed} where id = ${id}`
+  await loggedOut(t, { sub: subject }, id)
   await sql(running)`update sso_providers set active = false where id = ${id}`
   t.is((await post(await provider.logoutToken({ sub: subject }), id)).status, 400)
 })

@@ -52,7 +52,7 @@ export interface Providers {
     id: string,
     context: MessageContext,
   ): Promise<Provider | undefined>
-  /** An active provider by its id alone. */
+  /** An active provider by its id alone, without its secret: nothing is asked of it. */
   named(id: string, context: MessageContext): Promise<Provider | undefined>
   offered(
     tenant: { readonly id: string; readonly deployment: boolean },
@@ -75,13 +75,13 @@ export function providersOf(
       const row = await inTenant(database, tenantId, context, (tx) =>
         findIdentityProvider(tx, tenantId, id),
       )
-      return row?.active === true ? tenantProvider(row, sealer) : undefined
+      return row?.active === true ? tenantProvider(row, await secretOf(row, sealer)) : undefined
     },
     async named(id, context) {
       const known = own.get(id)
       if (known !== undefined || !settings.enterprise.enabled || !isUuid(id)) return known
       const row = await database.system((tx) => findActiveProvider(tx, id), context)
-      return row && tenantProvider(row, sealer)
+      return row && tenantProvider(row, null)
     },
     async offered({ id: tenantId, deployment }, context) {
       const everywhere = deployment ? [...own.values()].map(({ id, name }) => ({ id, name })) : []
@@ -94,19 +94,25 @@ export function providersOf(
   }
 }
 
-async function tenantProvider(row: IdentityProviderRow, sealer: Sealer): Promise<Provider> {
-  const { tenantId, id, clientSecretSealed: sealed } = row
-  const secret =
-    sealed === null ? null : await sealer.open(tenantId, providerSecretContext(id), sealed)
+async function secretOf(
+  { tenantId, id, clientSecretSealed: sealed }: IdentityProviderRow,
+  sealer: Sealer,
+): Promise<string | null> {
+  if (sealed === null) return null
+  const secret = await sealer.open(tenantId, providerSecretContext(id), sealed)
+  return Buffer.from(secret).toString('utf8')
+}
+
+function tenantProvider(row: IdentityProviderRow, clientSecret: string | null): Provider {
   const { authorizationEndpoint, tokenEndpoint, jwksUri } = row
   const isStated = authorizationEndpoint !== null && tokenEndpoint !== null && jwksUri !== null
   return {
-    id,
+    id: row.id,
     name: row.name,
-    tenantId,
+    tenantId: row.tenantId,
     issuer: row.issuer,
     clientId: row.clientId,
-    clientSecret: secret === null ? null : Buffer.from(secret).toString('utf8'),
+    clientSecret,
     authMethod: row.tokenEndpointAuthMethod,
     scopes: row.scopes,
     endpoints: isStated
