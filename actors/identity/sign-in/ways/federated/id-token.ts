@@ -24,7 +24,6 @@ export const SIGNATURES = [
 export const SKEW_SECS = 30
 /** The year 9999. */
 const MOMENT_SECS_MAX = 253_402_300_799
-const NAME_LENGTH_MAX = 255
 
 export type Claims = Readonly<Record<string, unknown>>
 
@@ -61,14 +60,6 @@ export async function verifyIdToken(
   const signedIn = momentOf(payload['auth_time'])?.getTime() ?? 0
   return iat! * 1000 > soonest || signedIn > soonest ? 'issued_in_future' : { ...payload, sub }
 }
-
-/** True for a name of a user, a session or a token that can be stored and found again. */
-export const isStored = (value: unknown): value is string =>
-  typeof value === 'string' &&
-  value !== '' &&
-  value.length <= NAME_LENGTH_MAX &&
-  // PostgreSQL stores one character for each half of a surrogate pair.
-  !/\0|\p{Surrogate}/u.test(value)
 
 /** A valid point in time, possibly as text; anything else counts as absent. */
 export function momentOf(value: unknown): Date | null {
