@@ -87,6 +87,8 @@ export const AUDIT_ONLY_TYPES = [
   'auth.ciba.denied',
   'auth.device.approved',
   'auth.device.denied',
+  'auth.identity_assertion.accepted',
+  'auth.identity_assertion.ended',
   'auth.identity_assertion.issued',
   'auth.policy.denied',
   'commerce.payment_link.changed',

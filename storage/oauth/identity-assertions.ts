@@ -2,7 +2,7 @@
 import type { Email } from '../../actors/domain/email.js'
 import { keysIn, OWN_FIRST } from '../identity/email-keys.js'
 import type { TenantUserStatus } from '../identity/tenant-users.js'
-import { firstRow, isChanged, type Transaction } from '../platform/sql.js'
+import { changedRows, firstRow, isChanged, type Transaction } from '../platform/sql.js'
 
 /** A user of the tenant as an assertion finds them. */
 export type AssertedUser = {
@@ -93,4 +93,32 @@ export const insertLink = (
     text: `insert into identity_assertion_links (tenant_id, trusted_issuer_id, subject, tenant_user_id, created_at)
            values ($1, $2, $3, $4, $5) on conflict do nothing`,
     values: [link.tenantId, link.issuerId, link.subject, link.userId, link.now],
+  })
+
+type SignOut = {
+  readonly tenantId: string
+  readonly issuerId: string
+  readonly sub: string
+  /** Null: in every tenant of the issuer. */
+  readonly tenant: string | null
+  readonly issuedAtSecs: number
+  readonly now: Date
+}
+
+/**
+ * Revokes the unexpired tokens that assertions of an issuer gave for a subject before it signed out. Each is found by its
+ * audit record, which is committed before the token is issued. Returns how many.
+ */
+export const revokeAssertedTokens = (tx: Transaction, s: SignOut) =>
+  changedRows(tx, {
+    name: 'identity_assertion.revoke_tokens',
+    text: `insert into revoked_tokens (tenant_id, id, revoked_at, expires_at)
+           select tenant_id, (data ->> 'token_id')::uuid, $6, (data ->> 'expires_at')::timestamptz
+           from audit_events
+           where tenant_id = $1 and type = 'auth.identity_assertion.accepted'
+             and occurred_at > $6::timestamptz - interval '1 day' and resource ->> 'id' = $2
+             and data ->> 'sub' = $3 and ($4::text is null or data ->> 'tenant' = $4)
+             and (data ->> 'issued_at')::numeric <= $5 and (data ->> 'expires_at')::timestamptz > $6
+           on conflict do nothing`,
+    values: [s.tenantId, s.issuerId, s.sub, s.tenant, s.issuedAtSecs, s.now],
   })

@@ -24,6 +24,15 @@ export const activeIssuers = (tx: Transaction, tenantId: string, names: readonly
     values: [tenantId, names],
   })
 
+/** An active issuer that speaks for people. Its tenant is unknown, so the look-up crosses tenants. */
+export const findIssuerOfPeople = (tx: Transaction, id: string) =>
+  firstRow<TrustedIssuer>(tx, {
+    name: 'trusted_issuer.of_people',
+    text: `select ${trustedIssuerTable.columns} from trusted_issuers
+           where id = $1 and status = 'active' and purposes = '{identity_assertion}'`,
+    values: [id],
+  })
+
 /** The rules of an issuer in the order in which they are tried. */
 export const rulesOfIssuer = (tx: Transaction, tenantId: string, issuerId: string) =>
   allRows<Rule>(tx, {

@@ -21,6 +21,7 @@ import {
   listTrustedIssuerRules,
 } from './issuer-rules.js'
 import { changeFault, domainsFault, draftFault } from './issuer-draft.js'
+import { endAssertedTokens, recordAssertedToken } from './sign-out.js'
 import type { TrustedIssuersNeeds, TrustedIssuerTools } from './needs.js'
 import { type IssuerRefused, trustedIssuers, type TrustedIssuersProtocol } from './protocol.js'
 
@@ -75,6 +76,8 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
         evaluateTrustedIssuerToken,
         admitAssertion,
         admitIdentityAssertion,
+        recordAssertedToken,
+        endAssertedTokens,
       },
       {
         ...needs,

@@ -24,7 +24,7 @@ const CANDIDATES_MAX = 5
 export type AdmissionNeeds = {
   readonly database: Database
   readonly clock: Clock
-  readonly coordination: Pick<Coordination, 'once' | 'get' | 'put'>
+  readonly coordination: Pick<Coordination, 'once' | 'get' | 'put' | 'lock'>
   /** The active issuers of a tenant by the names that a token states. */
   readonly known: TtlCache<readonly TrustedIssuer[]>
   /** True ten times a second for each tenant: an unknown issuer is looked for a second time. */
@@ -147,8 +147,9 @@ async function issuerOf(
     : failed('algorithm', `the issuer may not use ${jws.alg}`)
 }
 
-async function signatureFault(
-  { keys }: AdmissionNeeds,
+/** Whether a key of the issuer made the signature. */
+export async function signatureFault(
+  { keys }: Pick<AdmissionNeeds, 'keys'>,
   jws: IssuerJws,
   issuer: TrustedIssuer,
 ): Promise<StepFailed | undefined> {

@@ -10,8 +10,9 @@ import { type AdmissionNeeds, type Proven, prove, type Refused, singleUse } from
 import type { Claims } from './conditions.js'
 import type { TrustedIssuerHandler, TrustedIssuerTools } from './needs.js'
 import { findPerson, linkPerson } from './people.js'
-import type { AdmitIdentityAssertion, Asserted, StepFailed } from './protocol.js'
+import type { AdmitIdentityAssertion, Asserted, AssertedSubject, StepFailed } from './protocol.js'
 import { recordRefusal } from './refusals.js'
+import { isSignedOut } from './sign-out.js'
 import { failed, isStored } from './validation.js'
 
 const LIST_MAX = 20
@@ -37,7 +38,11 @@ export async function proveAssertion(
   if (here !== undefined && here !== tenantId)
     return { failed: [failed('aud', 'aud_tenant is another tenant')], issuer }
   const asserted = readAsserted(jws.claims, issuer.issuer)
-  return 'step' in asserted ? { failed: [asserted], issuer } : { ...proven, asserted }
+  if ('step' in asserted) return { failed: [asserted], issuer }
+  const isOver = await isSignedOut(needs, subjectOf(proven))
+  return isOver
+    ? { failed: [failed('iat', 'the subject signed out after it')], issuer }
+    : { ...proven, asserted }
 }
 
 export const admitIdentityAssertion: TrustedIssuerHandler<'admitIdentityAssertion'> = async (
@@ -72,6 +77,7 @@ export const admitIdentityAssertion: TrustedIssuerHandler<'admitIdentityAssertio
     tag: 'person_admitted',
     subject: person.sub,
     issuer: issuer.issuer,
+    assertedBy: subjectOf(proven),
     repeated: use === 'repeated',
     ...proven.asserted,
   }
@@ -171,5 +177,14 @@ export async function evaluateAssertion(
   const found = await findPerson(tools, proven, context)
   return 'step' in found ? { failed: [found], issuer } : proven
 }
+
+/** `proveAssertion` has checked the claims. */
+const subjectOf = ({ issuer, jws: { claims } }: Proven): AssertedSubject => ({
+  tenantId: issuer.tenantId,
+  issuerId: issuer.id,
+  sub: String(claims['sub']),
+  tenant: claims['tenant'] === undefined ? null : String(claims['tenant']),
+  issuedAtSecs: Number(claims['iat']),
+})
 
 const isText = (value: unknown): value is string => isStored(value) && value.length <= TEXT_MAX

@@ -29,6 +29,13 @@ export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, Issuer
   >
   /** Finds the user for whom an identity assertion speaks. Links the subject the first time, and uses up the `jti`. */
   admitIdentityAssertion: Ask<AdmitIdentityAssertion, PersonAdmitted | NotAdmitted>
+  /** Records the token that an assertion gave, so that a sign-out at the issuer ends it. Not after a sign-out. */
+  recordAssertedToken: Ask<AssertedToken, { readonly tag: 'recorded' } | SignedOut>
+  /** A logout token of an issuer ends the tokens that its assertions gave. It works once. */
+  endAssertedTokens: Ask<
+    { readonly issuerId: string; readonly token: string },
+    { readonly tag: 'logged_out' } | LogoutRefused
+  >
   /** What would happen to a token. Issues nothing, and does not use up its `jti`. */
   evaluateTrustedIssuerToken: Ask<OneRow & { readonly token: string }, Evaluated | RowUnknown>
   /** Finds the application for which a token of a trusted issuer stands. Uses up its `jti`. */
@@ -128,14 +135,35 @@ export type Asserted = {
   /** Actors that its issuer knows. */
   readonly actors: readonly ActingParty[]
 }
+/** For whom an issuer spoke, and when. */
+export type AssertedSubject = {
+  readonly tenantId: string
+  readonly issuerId: string
+  /** The `sub` at the issuer. */
+  readonly sub: string
+  /** The tenant of the issuer. Null without one. */
+  readonly tenant: string | null
+  readonly issuedAtSecs: number
+}
+export type AssertedToken = {
+  readonly asserted: AssertedSubject
+  /** The `sub` of the user here. */
+  readonly subject: string
+  readonly clientId: string
+  readonly tokenId: string
+  readonly expiresAt: Date
+}
 export type PersonAdmitted = Asserted & {
   readonly tag: 'person_admitted'
   /** The `sub` of the user in the tenant. */
   readonly subject: string
   readonly issuer: string
+  readonly assertedBy: AssertedSubject
   /** The client sent the assertion before. */
   readonly repeated: boolean
 }
+export type SignedOut = { readonly tag: 'signed_out' }
+export type LogoutRefused = { readonly tag: 'refused'; readonly detail: string }
 export type NotAdmitted = { readonly tag: 'not_admitted'; readonly step: Step }
 
 export const trustedIssuers = address<TrustedIssuersProtocol>('trusted-issuers', {

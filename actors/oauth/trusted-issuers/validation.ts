@@ -19,9 +19,9 @@ export const failed = (step: Step, detail: string): StepFailed => ({ step, detai
 /** As the schema of an issuer. */
 const NAME_CHARACTERS_MAX = 512
 
-/** True for a text that PostgreSQL can store and look for. */
+/** True for a text that PostgreSQL can store and look for, also within JSON. */
 export const isStored = (value: unknown): value is string =>
-  typeof value === 'string' && value !== '' && !value.includes('\0')
+  typeof value === 'string' && value !== '' && !/\0|\p{Surrogate}/u.test(value)
 
 /** The names under which the issuer of a token can be registered. The signature decides whether it made the token. */
 export function issuerNames({ iss, sub }: Claims, purpose: Purpose): readonly string[] {

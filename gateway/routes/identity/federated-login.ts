@@ -242,9 +242,10 @@ const check = route(federatedLogin, 'checkSso', {
 const receiveLogout = route(federatedLogin, 'receiveLogout', {
   method: 'POST',
   path: '/auth/sso/{provider}/backchannel-logout',
-  summary: 'Receive a logout token of an identity provider',
+  summary: 'Receive a logout token of an identity provider or trusted issuer',
   description:
-    'OpenID Connect Back-Channel Logout 1.0. Ends the sessions that the provider opened: the ones with this `sid`, or all of `sub`.',
+    'OpenID Connect Back-Channel Logout 1.0. Ends the sessions that the provider opened: the ones with this `sid`, or all of `sub`. ' +
+    'With the id of a trusted issuer it ends the tokens that its identity assertions gave for `sub`.',
   tags: ['OAuth'],
   exposure: 'public',
   security: { scheme: 'anonymous' },

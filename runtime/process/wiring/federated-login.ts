@@ -17,6 +17,7 @@ import {
   callbackRelay,
 } from '../../../actors/identity/sign-in/ways/federated/callback-relay.js'
 import { tenants } from '../../../actors/identity/users/tenants/protocol.js'
+import { trustedIssuers } from '../../../actors/oauth/trusted-issuers/protocol.js'
 import type { SharedNeeds } from './shared-needs.js'
 import { type ActorWiring, wireActor } from '../../kernel/wiring.js'
 import { egressSettingsOf } from './egress-settings.js'
@@ -41,6 +42,7 @@ export function federatedLoginWirings({ resources, groups }: SharedNeeds): reado
         clock,
         random,
         tenants: ref(tenants),
+        trustedIssuers: ref(trustedIssuers),
         browserSessions: ref(browserSessions),
         client: fairClient(upstreamClient(outside.fetch, clock), groups, metrics.shares),
         metrics: federatedLoginMetrics(metrics.registry),

@@ -6,6 +6,7 @@ const PROOF = 'actors/oauth/trusted-issuers/admission.ts'
 const CLAIMS = 'actors/oauth/trusted-issuers/validation.ts'
 const PERSON = 'actors/oauth/trusted-issuers/admit-person.ts'
 const PEOPLE = 'actors/oauth/trusted-issuers/people.ts'
+const SIGN_OUT = 'actors/oauth/trusted-issuers/sign-out.ts'
 const GRANT = 'actors/oauth/tokens/grants/identity-assertion.ts'
 
 const left = (step: string, source: string, find: string, replace: string) =>
@@ -67,5 +68,13 @@ export const ASSERTIONS: readonly SeededFault[] = [
     `!requested.every((uri) => granted.includes(resourceKey(uri)))`,
     `false`,
   ),
+  left(
+    'a sign-out ends earlier assertions',
+    SIGN_OUT,
+    `issuedAtSecs <= Number(Buffer.from(at).toString())`,
+    `false`,
+  ),
+  left('the issuer made the logout token', SIGN_OUT, `unsigned !== undefined`, `false`),
+  left('a logout token is used once', SIGN_OUT, `forget === undefined`, `false`),
   left('scope narrows', GRANT, `requested.every((one) => allowed.includes(one))`, `true`),
 ]

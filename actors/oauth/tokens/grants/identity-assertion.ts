@@ -71,7 +71,7 @@ export async function grantIdentityAssertion(
   const scopes = scopesOf(form, client, admitted, resources)
   if ('tag' in scopes) return scopes
   const grant = grantOf(admitted, { tenantId, clientId, scopes, jkt }, resources)
-  return issue(tools, grant, resources, context)
+  return issue(tools, client, grant, { resources, admitted }, context)
 }
 
 /** The API resources of the request that the assertion grants, or else all that it grants (RFC 8707). */
@@ -152,13 +152,24 @@ function grantOf(
 }
 
 async function issue(
-  { signer, commits, metrics, random, jwt }: TokenTools,
+  { signer, commits, metrics, random, jwt, trustedIssuers }: TokenTools,
+  { row }: Client,
   grant: AccessGrant,
-  resources: readonly ApiResource[],
+  of: { readonly resources: readonly ApiResource[]; readonly admitted: PersonAdmitted },
   context: MessageContext,
-): Promise<Issued> {
+): Promise<Issued | OAuthRefused> {
+  const { resources, admitted } = of
   const usual = resourceLifetimeSecs(resources, jwt.access_token_lifetime_human_secs)
   const signed = await signer.sign(grant, Math.min(usual, LIFETIME_SECS_MAX), context)
+  const { tenantId, subject, clientId } = grant
+  const { tokenId, issuedAt, expiresInSecs } = signed
+  const expiresAt = new Date(issuedAt.getTime() + expiresInSecs * 1000)
+  const recorded = await trustedIssuers!.recordAssertedToken(
+    { asserted: admitted.assertedBy, subject, clientId, tokenId, expiresAt },
+    context,
+  )
+  if (recorded.tag === 'signed_out')
+    return assertionRefused('invalid_grant', { refused: 'iat', tenantId }, row.id, 'identity')
   const event = issuedEvent(random, grant, signed, JWT_BEARER, context.requestId)
   await commits.write(grant.tenantId, { events: [event] })
   metrics.issued(JWT_BEARER, grant.subjectType)

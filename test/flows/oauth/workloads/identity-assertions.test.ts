@@ -323,6 +323,57 @@ test.serial('the link decides from the first match on, and ends with the user', 
 })
 
 test.serial(
+  'a sign-out at the issuer ends the tokens, and the assertions from before',
+  async (t) => {
+    const path = `/auth/sso/${trusted}/backchannel-logout`
+    const nowSecs = Math.floor(Date.now() / 1000)
+    const events = { 'http://schemas.openid.net/event/backchannel-logout': {} }
+    const logoutOf = (more: Json = {}, header: Json = { typ: 'logout+jwt' }, by = source) =>
+      by.sign({ sub: 'dora', jti: crypto.randomUUID(), events, ...more }, header)
+    const post = (logout_token: string, at = path) => api.form(at, { logout_token })
+    const before = { sub: 'dora', iat: nowSecs - 5, exp: nowSecs + 120 }
+    const assertion = await jag(before)
+    const issued = await present(assertion)
+    t.is(issued.status, 200, describe(issued))
+    const tokenOf = async (more: Json) =>
+      (await present(await jag({ ...before, ...more }))).body['access_token']
+    const [other, elsewhere] = [await tokenOf({ sub: 'erik' }), await tokenOf({ tenant: 'two' })]
+    const impostor = await tokenSource(running.issuer)
+    for (const refused of [
+      post(await logoutOf({ aud: client.id })),
+      post(await logoutOf({ sub: undefined, sid: 's' })),
+      post(await logoutOf({ nonce: 'n' })),
+      post(await logoutOf({ events: {} })),
+      post(await logoutOf({ iat: nowSecs - 400, exp: nowSecs + 60 })),
+      post(await logoutOf({ exp: nowSecs - 60 })),
+      post(await logoutOf({}, { typ: 'JWS' })),
+      post(await logoutOf({ iss: source.issuer }, undefined, impostor)),
+      post(await logoutOf(), `/auth/sso/${crypto.randomUUID()}/backchannel-logout`),
+    ])
+      t.like(await refused, { status: 400, body: { error: 'invalid_request' } })
+    t.true(await isActive(issued.body['access_token']))
+    const ofTenant = await post(await logoutOf({ tenant: 'two', iat: nowSecs - 1 }))
+    t.like(ofTenant, { status: 200, headers: { 'cache-control': 'no-store' } }, describe(ofTenant))
+    t.false(await isActive(elsewhere))
+    t.true(await isActive(issued.body['access_token']))
+    const token = await logoutOf({ iat: nowSecs - 1 })
+    t.is((await post(token)).status, 200)
+    t.is((await post(token)).body['error_description'], 'jti was used before')
+    t.false(await isActive(issued.body['access_token']))
+    t.true(await isActive(other), 'another subject')
+    t.is((await present(assertion)).body['error'], 'invalid_grant')
+    t.is(await failedStep(assertion), 'iat')
+    const later = await present(await jag({ sub: 'dora' }))
+    t.is(later.status, 200, describe(later))
+    const { rows } = await api.list(
+      '/api/v1/audit-events?type=auth.identity_assertion.ended&limit=1',
+      here.token,
+    )
+    t.like(rows[0], { resource: { id: trusted }, data: { sub: 'dora', tokens: 1 } })
+  },
+)
+
+test.serial(
   'jit makes one user, aud_sub names one where it is trusted, link makes none',
   async (t) => {
     const at = `${crypto.randomUUID()}.example`

@@ -2,6 +2,7 @@
 import { boundHandlers, defineActor } from '../../../../../runtime/kernel/actor.js'
 import { browserSessions } from '../../sessions/protocol.js'
 import { tenants } from '../../../users/tenants/protocol.js'
+import { trustedIssuers } from '../../../../oauth/trusted-issuers/protocol.js'
 import { SIGN_INS_MAX } from './fair-client.js'
 import { identities, unlinkOwnIdentity } from './identities.js'
 import type { FederatedLoginNeeds, FederatedLoginTools } from './needs.js'
@@ -24,7 +25,7 @@ const HANDLERS = {
 
 export const federatedLoginActor = defineActor<FederatedLoginProtocol, FederatedLoginNeeds>({
   address: federatedLogin,
-  asks: { tenants, browserSessions },
+  asks: { tenants, browserSessions, trustedIssuers },
   // Callbacks wait for providers, which may be slow. The high limit keeps room for other requests.
   mailbox: { capacity: 1024, inflightMax: SIGN_INS_MAX },
   lane: { unlinkOwnIdentity: ({ session }) => session.accountId },

@@ -4,6 +4,7 @@ import type { Coordination } from '../../../../../storage/platform/coordination/
 import type { Sealer } from '../../../../../storage/platform/sealing/sealer.js'
 import type { BrowserSessionsProtocol } from '../../sessions/protocol.js'
 import type { TenantsProtocol } from '../../../users/tenants/protocol.js'
+import type { TrustedIssuersProtocol } from '../../../../oauth/trusted-issuers/protocol.js'
 import type { CallbackRelay } from './callback-relay.js'
 import type { UpstreamClient } from './client.js'
 import type { FederatedLoginMetrics } from './metrics.js'
@@ -16,6 +17,7 @@ export type FederatedLoginNeeds = WriteNeeds & {
   /** Remembers logout tokens. */
   readonly coordination: Pick<Coordination, 'lock'>
   readonly tenants: ActorRef<TenantsProtocol>
+  readonly trustedIssuers: ActorRef<TrustedIssuersProtocol>
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly client: UpstreamClient
   readonly metrics: FederatedLoginMetrics

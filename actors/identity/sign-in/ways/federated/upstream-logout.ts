@@ -6,12 +6,13 @@ import { LOGOUT_MEMORY_SECS } from './logout-token.js'
 import type { FederatedLoginHandler } from './needs.js'
 
 export const receiveLogout: FederatedLoginHandler<'receiveLogout'> = async (
-  { providers, client, coordination, database, random, clock },
+  { providers, trustedIssuers, client, coordination, database, random, clock },
   { provider: id, token },
   context,
 ) => {
   const provider = await providers.named(id, context)
-  if (provider === undefined) return { tag: 'refused', detail: 'the provider is unknown' }
+  if (provider === undefined)
+    return trustedIssuers.endAssertedTokens({ issuerId: id, token }, context)
   const read = await client.logout(provider, token)
   if (read.tag !== 'logout') return { tag: 'refused', detail: read.detail }
   const { tokenId, ...named } = read.logout

@@ -1,0 +1,146 @@
+/**
+ * Sign-outs at a trusted issuer (OpenID Connect Back-Channel Logout 1.0): they end the tokens that its identity assertions
+ * gave, and the assertions that it made before (docs/guides/oauth/identity-assertions.md).
+ */
+import { numberEvents } from '../../../storage/platform/event-numbers.js'
+import { appendAudit } from '../../../storage/operations/audit.js'
+import { revokeAssertedTokens } from '../../../storage/oauth/identity-assertions.js'
+import { findIssuerOfPeople } from '../../../storage/oauth/trusted-issuers.js'
+import { withoutCaller } from '../../domain/audit.js'
+import { isUuid } from '../../domain/ids.js'
+import { inTenant } from '../../platform/in-tenant.js'
+import { isTime } from '../../platform/jose/external-jws.js'
+import { type IssuerJws, readIssuerJws } from '../../platform/jose/issuer-jws.js'
+import { isStored, LOGOUT_AGE_SECS_MAX, readLogout } from '../../platform/jose/logout-claims.js'
+import { type AdmissionNeeds, signatureFault } from './admission.js'
+import type { TrustedIssuerHandler } from './needs.js'
+import type { AssertedSubject, LogoutRefused } from './protocol.js'
+
+/** Longer than an assertion is accepted. */
+const KEPT_SECS = 2 * 86_400
+const SKEW_SECS = 30
+
+const refused = (detail: string): LogoutRefused => ({ tag: 'refused', detail })
+
+type Who = Pick<AssertedSubject, 'issuerId' | 'sub' | 'tenant'>
+
+/** The keys of the last sign-out of a subject: in its tenant of the issuer, and in any. */
+const keysOf = ({ issuerId, sub, tenant }: Who) => [
+  `issuer-sign-out:${issuerId} ${JSON.stringify([sub])}`,
+  ...(tenant === null ? [] : [`issuer-sign-out:${issuerId} ${JSON.stringify([sub, tenant])}`]),
+]
+
+/** True if the subject signed out when the assertion was made, or later. Times are of the clock of the issuer. */
+export async function isSignedOut(
+  { coordination }: Pick<AdmissionNeeds, 'coordination'>,
+  { issuedAtSecs, ...who }: AssertedSubject,
+): Promise<boolean> {
+  const times = await Promise.all(keysOf(who).map((key) => coordination.get(key)))
+  return times.some((at) => at !== undefined && issuedAtSecs <= Number(Buffer.from(at).toString()))
+}
+
+/**
+ * The record is written before the look: a sign-out is noted before it looks for records, so one of the two sees the other.
+ */
+export const recordAssertedToken: TrustedIssuerHandler<'recordAssertedToken'> = async (
+  tools,
+  { asserted, subject, clientId, tokenId, expiresAt },
+  context,
+) => {
+  const { database, random, clock } = tools
+  const { tenantId, issuerId, sub, tenant, issuedAtSecs } = asserted
+  const record = withoutCaller({
+    id: random.uuid(),
+    tenantId,
+    type: 'auth.identity_assertion.accepted',
+    occurredAt: clock.now(),
+    resource: { type: 'trusted_issuer', id: issuerId },
+    data: {
+      token_id: tokenId,
+      expires_at: expiresAt.toISOString(),
+      sub,
+      ...(tenant !== null && { tenant }),
+      issued_at: issuedAtSecs,
+    },
+  })
+  const by = { subject: { sub: subject, subject_type: 'human' }, clientId }
+  const done = { ...record, ...by, requestId: context.requestId ?? null }
+  await inTenant(database, tenantId, context, async (tx) => appendAudit(tx, [done]))
+  return { tag: (await isSignedOut(tools, asserted)) ? 'signed_out' : 'recorded' }
+}
+
+export const endAssertedTokens: TrustedIssuerHandler<'endAssertedTokens'> = async (
+  tools,
+  { issuerId, token },
+  context,
+) => {
+  const { database, coordination, clock, ownIssuer } = tools
+  // The tenant is unknown until the issuer is found, so the look-up crosses tenants.
+  const issuer = isUuid(issuerId)
+    ? await database.system((tx) => findIssuerOfPeople(tx, issuerId), context)
+    : undefined
+  if (issuer === undefined) return refused('the provider is unknown')
+  const jws = readIssuerJws(token)
+  if ('step' in jws) return refused(jws.detail)
+  if (!issuer.allowedAlgs.includes(jws.alg)) return refused(`the issuer may not use ${jws.alg}`)
+  const logout = readLogout(jws, { issuer: issuer.issuer, audience: ownIssuer })
+  if (typeof logout === 'string') return refused(logout)
+  const { subject: sub, tokenId } = logout
+  // Assertions name no session.
+  if (sub === null) return refused('sub is missing')
+  const late = timeFault(jws, clock.nowSecs())
+  if (late !== undefined) return refused(late)
+  const { iat, tenant = null } = jws.claims
+  if (tenant !== null && !isStored(tenant)) return refused('tenant is not a text')
+  const unsigned = await signatureFault(tools, jws, issuer)
+  if (unsigned !== undefined) return refused(unsigned.detail)
+  const key = `issuer-logout:${issuer.id} ${tokenId}`
+  const forget = await coordination.lock(key, LOGOUT_AGE_SECS_MAX + 2 * SKEW_SECS)
+  if (forget === undefined) return refused('jti was used before')
+  const { tenantId } = issuer
+  const signOut = { tenantId, issuerId: issuer.id, sub, tenant, issuedAtSecs: Number(iat) }
+  try {
+    await endTokens(tools, signOut, context)
+    return { tag: 'logged_out' }
+  } catch (error) {
+    // The issuer may send the token again.
+    await forget()
+    throw error
+  }
+}
+
+const endTokens = async (
+  tools: Parameters<TrustedIssuerHandler<'endAssertedTokens'>>[0],
+  signOut: AssertedSubject,
+  context: Parameters<TrustedIssuerHandler<'endAssertedTokens'>>[2],
+): Promise<void> => {
+  const { database, coordination, random, clock } = tools
+  const { tenantId, issuerId, sub, tenant, issuedAtSecs } = signOut
+  // Tokens can arrive in another order than they were made.
+  if (!(await isSignedOut(tools, signOut))) {
+    const at = Buffer.from(String(issuedAtSecs))
+    await coordination.put(keysOf(signOut).at(-1)!, at, KEPT_SECS)
+  }
+  const now = clock.now()
+  await inTenant(database, tenantId, context, async (tx) => {
+    await numberEvents(tx, tenantId)
+    const tokens = await revokeAssertedTokens(tx, { ...signOut, now })
+    const record = withoutCaller({
+      id: random.uuid(),
+      tenantId,
+      type: 'auth.identity_assertion.ended',
+      occurredAt: now,
+      resource: { type: 'trusted_issuer', id: issuerId },
+      data: { sub, ...(tenant !== null && { tenant }), tokens },
+    })
+    appendAudit(tx, [{ ...record, requestId: context.requestId ?? null }])
+  })
+}
+
+function timeFault({ claims: { iat, exp } }: IssuerJws, nowSecs: number): string | undefined {
+  if (!isTime(iat) || iat > nowSecs + SKEW_SECS) return 'iat is missing, or in the future'
+  if (iat < nowSecs - LOGOUT_AGE_SECS_MAX - SKEW_SECS) return 'iat is too old'
+  return exp === undefined || (isTime(exp) && exp > nowSecs - SKEW_SECS)
+    ? undefined
+    : 'exp has passed'
+}
