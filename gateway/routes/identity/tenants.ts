@@ -188,6 +188,13 @@ const members = {
     description:
       'Signing out also revokes refresh tokens with the scope `offline_access` (default false).',
   }),
+  id_jag: z
+    .object({
+      include_act: z.boolean().default(false).meta({
+        description: 'Delegated tokens get identity assertions too, with the agents in `act`.',
+      }),
+    })
+    .meta({ id: 'IdJagPolicy', description: 'Identity assertions that the tenant issues.' }),
   client_id_metadata: ClientIdMetadata,
   branding: Branding,
   session: SessionLifetimes,
@@ -212,6 +219,7 @@ const found = reply(200, TenantSettings, ({ settings }: { settings: TenantSettin
   checkout_redirect_hosts: [...settings.checkoutRedirectHosts],
   x402_pay_to: { ...settings.x402PayTo },
   logout_revokes_offline: settings.logoutRevokesOffline,
+  id_jag: { include_act: settings.idJag.includeAct },
   client_id_metadata: {
     enabled: settings.clientIdMetadata.enabled,
     allow: [...settings.clientIdMetadata.allow],
@@ -330,6 +338,7 @@ export const tenantRoutes: readonly Route[] = [
         ),
         x402PayTo: request.body.x402_pay_to,
         logoutRevokesOffline: request.body.logout_revokes_offline,
+        idJag: request.body.id_jag && { includeAct: request.body.id_jag.include_act },
         clientIdMetadata: policyOf(request.body.client_id_metadata),
         branding: request.body.branding,
         social: request.body.social,

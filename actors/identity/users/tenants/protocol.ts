@@ -51,6 +51,7 @@ export type TenantSettingsRecord = {
   readonly x402PayTo: Readonly<Record<string, string>>
   /** Whether signing out also revokes refresh tokens with `offline_access`. */
   readonly logoutRevokesOffline: boolean
+  readonly idJag: IdJagPolicy
   /** Clients that are identified by their metadata documents. */
   readonly clientIdMetadata: ClientIdMetadataPolicy
   readonly branding: Branding
@@ -95,6 +96,11 @@ export type SocialSignIn = {
   /** Users whom a provider vouches for are provisioned. */
   readonly provision?: boolean | undefined
 }
+/** The identity assertions (ID-JAG) that the tenant issues. */
+export type IdJagPolicy = {
+  /** Also for delegated tokens, with the agents in `act`. */
+  readonly includeAct: boolean
+}
 /** Whether people may create accounts in the tenant. Default: as the deployment. */
 export type SignUpPolicy = { readonly enabled?: boolean | undefined }
 /** Whether people may continue as guests. Default: no. */
@@ -102,7 +108,7 @@ export type AnonymousSignIn = { readonly enabled?: boolean | undefined }
 export type ChangeSettings = {
   readonly caller: Caller
   /**
-   * Absent members stay unchanged. `clientIdMetadata`, `branding`, `session`, `social`, `signUp` and
+   * Absent members stay unchanged. `idJag`, `clientIdMetadata`, `branding`, `session`, `social`, `signUp` and
    * `anonymous` are replaced as a whole.
    */
   readonly change: {

@@ -112,6 +112,7 @@ function settingsOf(row: TenantWithSettings): TenantSettingsRecord {
     checkoutRedirectHosts: hosts ?? [],
     x402PayTo: stored.x402_pay_to ?? {},
     logoutRevokesOffline: stored.logout_revokes_offline ?? false,
+    idJag: { includeAct: stored.id_jag?.include_act ?? false },
     clientIdMetadata: { ...CLIENT_ID_METADATA, ...stored.client_id_metadata },
     branding: {
       name: branding?.name,
@@ -133,6 +134,7 @@ type StoredSettings = {
   readonly checkout_redirect_hosts?: readonly string[]
   readonly x402_pay_to?: Readonly<Record<string, string>>
   readonly logout_revokes_offline?: boolean
+  readonly id_jag?: { readonly include_act: boolean }
   readonly client_id_metadata?: ClientIdMetadataPolicy
   readonly branding?: Branding
   readonly social?: SocialSignIn
@@ -146,11 +148,12 @@ type StoredSettings = {
 
 function storedSettings(change: ChangeSettings['change']): StoredSettings {
   const { branding, session, social, checkoutRedirectHosts: hosts } = change
-  const { x402PayTo, logoutRevokesOffline, clientIdMetadata, anonymous } = change
+  const { x402PayTo, logoutRevokesOffline, idJag, clientIdMetadata, anonymous } = change
   return {
     ...(hosts === undefined ? {} : { checkout_redirect_hosts: hosts }),
     ...(x402PayTo === undefined ? {} : { x402_pay_to: x402PayTo }),
     ...(logoutRevokesOffline === undefined ? {} : { logout_revokes_offline: logoutRevokesOffline }),
+    ...(idJag === undefined ? {} : { id_jag: { include_act: idJag.includeAct } }),
     ...(clientIdMetadata === undefined ? {} : { client_id_metadata: clientIdMetadata }),
     ...(branding === undefined ? {} : { branding }),
     ...(social === undefined ? {} : { social }),
@@ -173,6 +176,7 @@ function wire(settings: TenantSettingsRecord): Record<string, unknown> {
     checkout_redirect_hosts: settings.checkoutRedirectHosts,
     x402_pay_to: settings.x402PayTo,
     logout_revokes_offline: settings.logoutRevokesOffline,
+    id_jag: { include_act: settings.idJag.includeAct },
     client_id_metadata: {
       enabled: settings.clientIdMetadata.enabled,
       allow: settings.clientIdMetadata.allow,

@@ -1,7 +1,8 @@
 /**
  * Token exchange for an identity assertion (ID-JAG, draft-ietf-oauth-identity-assertion-authz-grant): the application of a
  * user gets an assertion for another authorization server, as a policy of the tenant says
- * (docs/guides/oauth/identity-assertions.md). The subject token is an ID token or refresh token of the application.
+ * (docs/guides/oauth/identity-assertions.md). The subject token is an ID token or refresh token of the application, or a
+ * delegated access token of an agent for it.
  */
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { DependencyUnavailable } from '../../../../runtime/kernel/dependency.js'
@@ -16,6 +17,7 @@ import { withoutCaller } from '../../../domain/audit.js'
 import { levelOf } from '../../../domain/entities/access-policy.js'
 import type { IdentityAssertionPolicy } from '../../../domain/entities/identity-assertion-policy.js'
 import { ID_JAG, TOKEN_EXCHANGE } from '../../../domain/oauth/grant-types.js'
+import { actClaim, type Principal } from '../../../domain/principal.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 import { isTime } from '../../../platform/jose/external-jws.js'
@@ -27,6 +29,7 @@ import { refuse } from '../refusals.js'
 import type { TokenTools } from '../tools.js'
 import { judgeRefresh } from './refresh-token.js'
 import type { ExchangeProof } from './token-exchange.js'
+import { ACCESS_TOKEN_URN } from './token-exchange-rules.js'
 import { BEYOND_RULE } from './workload.js'
 
 const LIFETIME_SECS = 300
@@ -40,6 +43,8 @@ type SignedIn = {
   readonly level: number
   readonly amr: readonly string[]
   readonly authTimeSecs: number | null
+  /** The token of an agent that acts for the user. Null if the user is there. */
+  readonly delegated: Principal | null
 }
 type Granted = {
   readonly policy: IdentityAssertionPolicy
@@ -95,8 +100,9 @@ async function signedInOf(
   if (token === null)
     return refuse('invalid_request', 'subject_token is missing', 'parameter_missing')
   if (type === ID_TOKEN_URN) return byIdToken(tools, client, token, context)
-  return type === REFRESH_TOKEN_URN
-    ? byRefreshToken(tools, client, token, jkt)
+  if (type === REFRESH_TOKEN_URN) return byRefreshToken(tools, client, token, jkt)
+  return type === ACCESS_TOKEN_URN && (await includesAct(tools, client, context))
+    ? byDelegatedToken(tools, client, token, jkt, context)
     : refuse(
         'invalid_request',
         `subject_token_type must be ${ID_TOKEN_URN} or ${REFRESH_TOKEN_URN}`,
@@ -149,6 +155,7 @@ async function byIdToken(
     level: Number(/^aal([1-3])$/.exec(String(acr))?.[1] ?? 1),
     amr: methods.filter((one) => typeof one === 'string'),
     authTimeSecs: isTime(time) ? time : null,
+    delegated: null,
   }
 }
 
@@ -166,7 +173,43 @@ async function byRefreshToken(
   const isOfUser = row.subjectType === 'human' && row.delegationId === null && row.level !== null
   if (verdict !== 'live' || !isOfUser || row.tenantId !== client.row.tenantId) return INVALID
   const { subject, level, amr, authTime } = row
-  return { subject, level: level!, amr, authTimeSecs: Math.floor(authTime.getTime() / 1000) }
+  const authTimeSecs = Math.floor(authTime.getTime() / 1000)
+  return { subject, level: level!, amr, authTimeSecs, delegated: null }
+}
+
+/** The tenant lets agents take part. */
+async function includesAct(
+  { tenants }: TokenTools,
+  { row: { tenantId } }: Application,
+  context: MessageContext,
+): Promise<boolean> {
+  const found = await tenants.readTenantSettings({ tenantId }, context)
+  return found.tag === 'found' && found.settings.idJag.includeAct
+}
+
+/** An access token that an agent of the tenant has for the application, while its delegation is in force. */
+async function byDelegatedToken(
+  { verifier }: TokenTools,
+  { row }: Application,
+  token: string,
+  jkt: string | null,
+  context: MessageContext,
+): Promise<SignedIn | OAuthRefused | 'wrong_key'> {
+  const read = await verifier.inspect(token, context, 'fresh')
+  if (read.state !== 'active') return INVALID
+  const { principal } = read.token
+  const { tenantId, subjectType, delegationId, actors, audience, subject } = principal
+  const isDelegated =
+    subjectType === 'human' && delegationId !== null && actors[0]?.issuer === undefined
+  if (!isDelegated || tenantId !== row.tenantId || !audience.includes(row.audience)) return INVALID
+  if (principal.jkt !== null && principal.jkt !== jkt) return 'wrong_key'
+  return {
+    subject,
+    level: Number(principal.acr?.slice(-1) ?? 1),
+    amr: read.token.amr,
+    authTimeSecs: principal.authTimeSecs,
+    delegated: principal,
+  }
 }
 
 /** What the policy for the audience grants of the request. */
@@ -231,12 +274,14 @@ async function issue(
   const { signedIn, granted, jkt } = of
   const { policy, resources, scopes } = granted
   const { tenantId } = row
-  const { subject } = signedIn
+  const { subject, delegated } = signedIn
   // Accounts belong to no tenant, so the look-up crosses tenants.
   const person = await database.system((tx) => findPerson(tx, tenantId, subject), context)
   if (person === undefined) return INVALID
   const nowSecs = clock.nowSecs()
   const jti = random.uuid()
+  const actors = delegated?.actors ?? []
+  const expSecs = Math.min(nowSecs + LIFETIME_SECS, delegated?.expiresAtSecs ?? Infinity)
   const claims = {
     iss: issuer,
     sub: subject,
@@ -244,7 +289,7 @@ async function issue(
     client_id: policy.targetClientId,
     jti,
     iat: nowSecs,
-    exp: nowSecs + LIFETIME_SECS,
+    exp: expSecs,
     tenant: tenantId,
     ...(resources.length === 0
       ? {}
@@ -257,6 +302,7 @@ async function issue(
       ? {}
       : { email: person.email, email_verified: person.emailVerified }),
     ...(jkt === null ? {} : { cnf: { jkt } }),
+    ...actClaim(actors),
   }
   const message = { typ: 'oauth-id-jag+jwt', claims: JSON.stringify(claims) }
   const signed = await keys.sign(message, context)
@@ -269,7 +315,12 @@ async function issue(
     resource: { type: 'identity_assertion_policy', id: policy.id },
     data: { jti, audience: policy.audience, scope: scopes.join(' '), resources },
   })
-  const by = { subject: { sub: subject, subject_type: 'human' }, clientId: row.id }
+  const by = {
+    subject: { sub: subject, subject_type: 'human' },
+    actors: actors.map(({ sub, subjectType }) => ({ sub, subject_type: subjectType })),
+    clientId: row.id,
+    delegationId: delegated?.delegationId ?? null,
+  }
   const done = { ...event, ...by, requestId: context.requestId ?? null }
   await inTenant(database, tenantId, context, async (tx) => appendAudit(tx, [done]))
   metrics.identityAssertion('issued')
@@ -278,7 +329,7 @@ async function issue(
     accessToken: signed.token,
     issuedTokenType: ID_JAG,
     tokenType: 'N_A',
-    expiresInSecs: LIFETIME_SECS,
+    expiresInSecs: expSecs - nowSecs,
     scope: scopes.join(' '),
   }
 }

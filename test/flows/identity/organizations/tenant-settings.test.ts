@@ -14,6 +14,7 @@ const SANDBOX = {
   checkout_redirect_hosts: [],
   x402_pay_to: {},
   logout_revokes_offline: false,
+  id_jag: { include_act: false },
   client_id_metadata: {
     enabled: true,
     allow: ['*'],

@@ -1,7 +1,7 @@
 /** The service as the identity provider: applications get identity assertions (ID-JAG) for other authorization servers. */
 import test from 'ava'
 import { createLocalJWKSet, type JSONWebKeySet, jwtVerify } from 'jose'
-import { fixtureOf } from '../../../support/agents/delegation.js'
+import { delegate, fixtureOf, ownToken, present } from '../../../support/agents/delegation.js'
 import { type Answer, claimsOf, type Json } from '../../../support/api.js'
 import { proofKey } from '../../../support/identity/proof.js'
 import { type RelyingParty, relyingParty } from '../../../support/oauth/relying-party.js'
@@ -271,6 +271,47 @@ test.serial('a withdrawn consent ends the ID token as a subject token', async (t
   t.is(refused.body['error'], 'invalid_grant', describe(refused))
   t.is((await exchange()).status, 200, 'another application')
 })
+
+test.serial(
+  'a delegated token gets an assertion with its agents, if the tenant wants it',
+  async (t) => {
+    const ACCESS = 'urn:ietf:params:oauth:token-type:access_token'
+    const person = await present(api, human)
+    const lent = await delegate(api, here.token, person)
+    const passOn = async (audience: string) => {
+      const form = { grant_type: EXCHANGE, subject_token: lent.token, subject_token_type: ACCESS }
+      const actor = { actor_token: here.token, actor_token_type: ACCESS }
+      const answer = await api.form('/oauth/token', { ...form, ...actor, audience }).gives(200)
+      return String(answer.body['access_token'])
+    }
+    const ofParty = { subject_token: await passOn(party.audience), subject_token_type: ACCESS }
+    t.is((await exchange(ofParty)).body['error'], 'invalid_request', 'the default')
+    const settings = { id_jag: { include_act: true } }
+    await api.patch('/api/v1/tenant/settings', here.token, settings).gives(200)
+    const issued = await exchange(ofParty)
+    t.is(issued.status, 200, describe(issued))
+    const { sub, act } = claimsOf(lent.token)
+    t.like(claimsOf(issued.body['access_token']), { sub, act, client_id: 'assistant' })
+    t.true(Number(issued.body['expires_in']) <= 300)
+    const { rows } = await api.list(
+      '/api/v1/audit-events?type=auth.identity_assertion.issued&limit=1',
+      here.token,
+    )
+    t.like(rows[0], { subject: { sub }, delegation_id: lent.delegationId })
+    t.is((rows[0]!['actors'] as readonly Json[])[0]!['sub'], here.agentId)
+    const ofOther = { subject_token: await passOn(other.audience), subject_token_type: ACCESS }
+    const own = String(signedIn.tokens.access_token)
+    for (const more of [
+      ofOther,
+      { ...ofParty, subject_token: own },
+      { ...ofParty, subject_token: here.token },
+    ])
+      t.is((await exchange(more)).body['error'], 'invalid_grant')
+    const token = await ownToken(api, here, person)
+    await api.post(`/api/v1/delegations/${lent.delegationId}/revoke`, token).gives(200)
+    t.is((await exchange(ofParty)).body['error'], 'invalid_grant', 'the delegation has ended')
+  },
+)
 
 test.serial('the end of the session or of the user ends the subject token', async (t) => {
   const { sub } = claimsOf(idToken) as { sub: string }
