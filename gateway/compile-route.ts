@@ -150,7 +150,7 @@ function deprecationOf({ deprecated }: Route): readonly HeaderPair[] {
 }
 
 /** Content security policies of pages and of all other answers. */
-const PAGE_POLICY =
+export const PAGE_POLICY =
   "default-src 'none'; style-src 'self'; script-src 'self'; img-src 'self' data:; " +
   "connect-src 'self'; font-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'"
 const DATA_POLICY = "default-src 'none'; frame-ancestors 'none'"
@@ -169,17 +169,18 @@ export class HeaderBlocks {
 
   /** @param policy replaces the policy of the content type. Such blocks are not cached. */
   block(contentType: string | null, cacheControl: string, policy?: string): HeaderBlock {
-    if (policy !== undefined) {
+    if (policy !== undefined && policy !== PAGE_POLICY) {
       const { imageOrigin } = this
       const whole = imageOrigin === undefined ? policy : withImagesOf(policy, imageOrigin)
       return this.build(contentType, cacheControl, whole)
     }
-    let byCache = this.blocks.get(contentType ?? '')
-    if (byCache === undefined) this.blocks.set(contentType ?? '', (byCache = new Map()))
+    const isPage = policy === PAGE_POLICY || contentType?.startsWith('text/html') === true
+    const key = contentType ?? (isPage ? 'page' : '')
+    let byCache = this.blocks.get(key)
+    if (byCache === undefined) this.blocks.set(key, (byCache = new Map()))
     let block = byCache.get(cacheControl)
     if (block === undefined) {
-      const page = contentType?.startsWith('text/html') === true
-      block = this.build(contentType, cacheControl, page ? PAGE_POLICY : DATA_POLICY)
+      block = this.build(contentType, cacheControl, isPage ? PAGE_POLICY : DATA_POLICY)
       if (byCache.size < 64) byCache.set(cacheControl, block)
     }
     return block

@@ -4,7 +4,7 @@ import type { Logger } from '../../runtime/kernel/log.js'
 import type { Span } from '../../runtime/kernel/tracing.js'
 import { refusalText } from './json-rpc-errors.js'
 import { browserLanguages, wantsPage } from '../request/browser.js'
-import type { HeaderBlocks } from '../compile-route.js'
+import { type HeaderBlocks, PAGE_POLICY } from '../compile-route.js'
 import type { HeaderPair } from '../http-exchange.js'
 import { stateHeader } from '../headers/rate-limit.js'
 import {
@@ -136,7 +136,14 @@ export class Responder {
           : undefined
       pairs.push(['etag', known ?? current])
       if (known !== undefined) {
-        this.send(context, { status: 304, cacheControl: cache, pairs })
+        // A browser replaces the fields of the page that it keeps (RFC 9111 section 3.2).
+        const kept = contentType?.startsWith('text/html') === true ? PAGE_POLICY : undefined
+        this.send(context, {
+          status: 304,
+          cacheControl: cache,
+          pairs,
+          policy: policy ?? kept,
+        })
         return
       }
     }

@@ -94,6 +94,17 @@ test('the address of a page with .md is its Markdown', async (t) => {
   t.is((await get('/docs/guides/oauth/none.md')).status, 404)
 })
 
+test('a page that the browser keeps keeps its policy', async (t) => {
+  for (const path of ['/docs', '/api/docs', '/api/docs/vault', '/api/docs/reference.css']) {
+    const first = await fetch(running.baseUrl + path)
+    const headers = { 'if-none-match': first.headers.get('etag')! }
+    const again = await fetch(running.baseUrl + path, { headers })
+    t.is(again.status, 304, path)
+    const policy = first.headers.get('content-security-policy')
+    t.is(again.headers.get('content-security-policy'), policy, path)
+  }
+})
+
 test('the diagrams of flows are as their source says, in both schemes', async (t) => {
   for (const [name, flow] of Object.entries(FLOWS)) {
     const { status, type, text } = await get(`/docs/pictures/${name}.svg`)
