@@ -1,4 +1,4 @@
-/** The page of the API in a real browser: accessible in both schemes, at 320 px, and offline. */
+/** The pages of the API and of the documentation in a real browser: accessible in both schemes, at 320 px, and offline. */
 import { apiOf } from '../../support/api.js'
 import { openChromium, violations } from '../../support/pages/chromium.js'
 import { accessibilityFindings } from '../../support/pages/accessibility.js'
@@ -56,6 +56,12 @@ testWithProgram(
       const one = page.locator('#operation-getCapabilities')
       await one.getByRole('button', { name: /^Send/ }).click()
       await one.getByText('"interface_version"').last().waitFor()
+      for (const path of ['get-started/api-developer', 'guides/oauth/device-flow']) {
+        await page.goto(`${running.baseUrl}/docs/${path}`)
+        await page.getByRole('button', { name: 'Copy' }).first().waitFor()
+        t.deepEqual(await violations(page), [], `${path}, ${colorScheme}`)
+        t.deepEqual(await accessibilityFindings(page), [], `${path}, ${colorScheme}`)
+      }
       t.deepEqual(foreign, [])
       t.deepEqual(complaints, [])
     }

@@ -81,7 +81,7 @@ export function docsContent(file: string, files: ReadonlySet<string>): DocsConte
         const rows = token.rows.map(
           (row) => `<tr>${row.map((each) => cell(each, 'td')).join('')}</tr>`,
         )
-        return `<div class="scroll" tabindex="0" role="region" aria-label="Table"><table><thead><tr>${head}</tr></thead><tbody>${rows.join('\n')}</tbody></table></div>\n`
+        return `<div class="scroll" tabindex="0" role="group" aria-label="Table"><table><thead><tr>${head}</tr></thead><tbody>${rows.join('\n')}</tbody></table></div>\n`
       },
     },
   })
