@@ -142,6 +142,7 @@ export const accountSeen: AccountSeen = {
   })),
   factors: [{ id: id(20), kind: 'totp', enrolledAt: ago(90), lastUsedAt: ago(0.1) }],
   recoveryCodesLeft: 9,
+  signals: null,
   passkeys: [
     {
       id: id(21),

@@ -18,6 +18,7 @@ type Document = { paths: Record<string, Operations> }
 /** With all optional features. */
 const running = await ownService({
   environment: {
+    SVC_PASSKEY__ENABLED: 'true',
     SVC_COMMERCE__ENABLED: 'true',
     SVC_COMMERCE__X402_ENABLED: 'true',
     SVC_COMMERCE__X402_FACILITATOR_URL: 'https://facilitator.example',
@@ -46,6 +47,7 @@ const PROMISED = [
   ['get',  '/.well-known/oauth-authorization-server',                                         [200]],
   ['get',  '/.well-known/oauth-protected-resource',                                           [200]],
   ['get',  '/.well-known/openid-configuration',                                               [200]],
+  ['get',  '/.well-known/passkey-endpoints',                                                  [200]],
   ['get',  '/.well-known/openid-credential-issuer',                                           [200]],
   ['get',  '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',          [200, 404]],
   ['get',  '/credential-issuers/{tenant_slug}/.well-known/jwks.json',                         [200, 404]],

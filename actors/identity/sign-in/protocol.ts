@@ -207,6 +207,22 @@ export type FlowPage = {
   readonly signUp: boolean | null
 }
 
+/** The arguments of each signal method of WebAuthn, in base64url (WebAuthn Level 3 section 5.1.10). */
+export type PasskeySignals = {
+  readonly signalUnknownCredential?: { readonly rpId: string; readonly credentialId: string }
+  readonly signalAllAcceptedCredentials?: {
+    readonly rpId: string
+    readonly userId: string
+    readonly allAcceptedCredentialIds: readonly string[]
+  }
+  readonly signalCurrentUserDetails?: {
+    readonly rpId: string
+    readonly userId: string
+    readonly name: string
+    readonly displayName: string
+  }
+}
+
 export type LoginPage = { readonly tag: 'page' } & LoginShown
 export type LoginShown = FlowPage & {
   readonly email: string

@@ -26,6 +26,7 @@ export function accountPage(
     branding: tenant,
     layout: 'sections',
     acceptLanguage: browser.languages,
+    scripted: seen.signals !== null,
     ...(refused === undefined
       ? {}
       : {
@@ -56,7 +57,7 @@ export function accountPage(
     looksAfter: session.role !== 'member',
     csrf: browser.csrfToken,
   })
-  return { html }
+  return { html, scripted: frame.scripted }
 }
 
 /** The account page again, with what was typed and the field that is not valid. */

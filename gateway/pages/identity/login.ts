@@ -6,6 +6,7 @@ import type {
   FlowPage,
   FlowUnknown,
   LoginShown,
+  PasskeySignals,
   SignedOut,
 } from '../../../actors/identity/sign-in/protocol.js'
 import type { TotpShown } from '../../../actors/identity/sign-in/account/protocol.js'
@@ -28,7 +29,7 @@ type FormFault =
 type Faulty = { readonly tag: 'page' } | FormFault
 
 export function loginPage(
-  shown: LoginShown & Faulty,
+  shown: LoginShown & Faulty & { readonly signals?: PasskeySignals | undefined },
   context: ReplyContext,
   fault?: MessageKey,
 ): PageAnswer {
@@ -42,6 +43,7 @@ export function loginPage(
       offers: shown.offers,
       signUp: !shown.again && shown.offers.reset && (shown.signUp ?? shown.offers.signUp),
       passkeys: shown.offers.passkey,
+      signals: shown.signals,
       captcha: shownCaptcha,
       upstreams: shown.upstreams,
       reason: shown.reason,

@@ -53,6 +53,29 @@ const namedFlowForm = pageForm({ flow: Flow, name: Name })
 const answerForm = pageForm({ flow: Flow, credential: Credential })
 const namedAnswerForm = pageForm({ flow: Flow, credential: Credential, name: Name })
 
+const Endpoints = z
+  .object({ enroll: z.url(), manage: z.url() })
+  .meta({ id: 'PasskeyEndpoints' })
+
+const endpoints = route(passkeys, 'getPasskeyEndpoints', {
+  method: 'GET',
+  path: '/.well-known/passkey-endpoints',
+  summary: 'The pages to add and manage passkeys, for password managers',
+  description: 'The passkey endpoints document (W3C Well-Known URL for Relying Party Passkey Endpoints).',
+  tags: ['Discovery and keys'],
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  cors: 'public',
+  cache: 'public, max-age=3600',
+  message: () => ({}),
+  replies: {
+    endpoints: reply(200, Endpoints, ({ enroll, manage }, { baseUrl }) => ({
+      enroll: `${baseUrl}${enroll}`,
+      manage: `${baseUrl}${manage}`,
+    })),
+  },
+})
+
 const signInOptions = route(passkeys, 'getPasskeySignInOptions', {
   ...shared,
   method: 'POST',
@@ -215,6 +238,7 @@ const remove = route(passkeys, 'removeOwnPasskey', {
 })
 
 export const passkeyRoutes: readonly Route[] = [
+  endpoints,
   signInOptions,
   signIn,
   secondFactorOptions,

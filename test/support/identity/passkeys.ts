@@ -5,7 +5,8 @@ import {
   type SoftAuthenticator,
   softAuthenticator,
 } from './authenticator.js'
-import { dataIn, openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
+import { dataIn, openBrowser, type Page, type TestBrowser, unescaped } from '../pages/browser.js'
+import type { PasskeySignals } from '../../../actors/identity/sign-in/protocol.js'
 import { sql } from '../storage/sql.js'
 import { signIn, type Workspace } from './person.js'
 import type { TestService } from '../service.js'
@@ -33,6 +34,12 @@ export async function optionsOf(browser: TestBrowser, page: Page, action: string
   const { options } = await begin(browser, page, action)
   if (options === undefined) throw new Error('the browser was sent elsewhere')
   return options
+}
+
+/** The arguments of the signal methods that a page calls. */
+export function signalsIn({ html }: Page): PasskeySignals {
+  const text = /data-passkey-signals="([^"]*)"/.exec(html)?.[1]
+  return text === undefined ? {} : (JSON.parse(unescaped(text)) as PasskeySignals)
 }
 
 export const SIGN_IN = '/auth/passkeys/sign-in'

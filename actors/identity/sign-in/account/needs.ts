@@ -15,8 +15,8 @@ export type AccountNeeds = WriteNeeds & {
   readonly delegation: ActorRef<DelegationProtocol>
   /** `user_self_service.enabled`. */
   readonly selfService: boolean
-  /** `passkey.enabled`. */
-  readonly passkeys: boolean
+  /** The relying party id of passkeys. Null: `passkey.enabled` is false. */
+  readonly passkeyDomain: string | null
   /** Whether users may prove a phone number. */
   readonly phones: boolean
   /** `siwe.enabled`. */

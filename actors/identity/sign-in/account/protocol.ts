@@ -5,7 +5,7 @@ import type { BrowserSession, SessionSeen } from '../sessions/protocol.js'
 import type { DelegationRecord } from '../../../agents/delegation/protocol.js'
 import type { ProfileText } from '../../../domain/people/profile-claims.js'
 import type { Upstream } from '../../../domain/upstream.js'
-import type { SecretShown } from '../protocol.js'
+import type { PasskeySignals, SecretShown } from '../protocol.js'
 import type { PageTenant } from '../../../domain/tenants/branding.js'
 import type { IdentitySeen } from '../ways/federated/protocol.js'
 
@@ -88,6 +88,8 @@ export type AccountSeen = {
   readonly factors: readonly FactorSeen[]
   /** Null when the deployment has no passkeys, and in a confined session. */
   readonly passkeys: readonly PasskeySeen[] | null
+  /** What the page tells the authenticators. Null where `passkeys` is null. */
+  readonly signals: PasskeySignals | null
   readonly consents: readonly ConsentSeen[]
   /** Delegations in force. */
   readonly delegations: readonly DelegationRecord[]

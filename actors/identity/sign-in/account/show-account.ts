@@ -11,6 +11,7 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import { PROFILE_TEXTS } from '../../../domain/people/profile-claims.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import type { BrowserSession } from '../sessions/protocol.js'
+import { signalsOf } from '../ways/passkey/signals.js'
 import type { AccountHandler, AccountNeeds } from './needs.js'
 import type { AccountSeen, PasskeySeen, ProfileSeen, ProfileTyped } from './protocol.js'
 
@@ -53,16 +54,17 @@ export async function accountSeen(
 /** Keys belong to the account, which belongs to no tenant: a session of one tenant's provider does not show them. */
 async function keysSeen(
   tx: Transaction,
-  { passkeys, wallets, phones }: AccountNeeds,
-  { accountId, confined }: BrowserSession,
+  { passkeyDomain, wallets, phones }: AccountNeeds,
+  session: BrowserSession,
 ): Promise<
   Pick<
     AccountSeen,
-    'factors' | 'recoveryCodesLeft' | 'passkeys' | 'wallets' | 'phone' | 'hasPassword'
+    'factors' | 'recoveryCodesLeft' | 'passkeys' | 'signals' | 'wallets' | 'phone' | 'hasPassword'
   >
 > {
+  const { accountId, confined } = session
   if (confined) {
-    const none = { passkeys: null, wallets: null, phone: undefined, hasPassword: false }
+    const none = { passkeys: null, signals: null, wallets: null, phone: undefined, hasPassword: false }
     return { factors: [], recoveryCodesLeft: null, ...none }
   }
   const factor = await findTotpFactor(tx, accountId)
@@ -77,7 +79,8 @@ async function keysSeen(
   return {
     factors: totp === undefined ? [] : [totp],
     recoveryCodesLeft: isProtected ? await countRecoveryCodes(tx, accountId) : null,
-    passkeys: passkeys ? own.map(passkeySeen) : null,
+    passkeys: passkeyDomain === null ? null : own.map(passkeySeen),
+    signals: passkeyDomain === null ? null : signalsOf(passkeyDomain, session, own),
     wallets: wallets ? await listAccountWallets(tx, accountId) : null,
     phone: phones ? ((await findPhone(tx, accountId)) ?? null) : undefined,
     hasPassword: (await findAccountPassword(tx, accountId)) !== null,

@@ -1,7 +1,8 @@
 /**
  * Connects forms with `data-passkey` to WebAuthn. Such a form is hidden until this script runs. Submitting it requests
  * a challenge from `data-options`, lets the authenticator sign it, and then submits the form with the response in the
- * field `credential`. The response to the form is an ordinary page.
+ * field `credential`. The response to the form is an ordinary page. `data-passkey-signals` has the arguments of signal
+ * methods (WebAuthn Level 3 section 5.1.10), which tell the authenticators what the service accepts.
  */
 ;(() => {
   const {
@@ -76,6 +77,18 @@
       // The user did not start this ceremony: the button and the password still work.
     }
   }
+
+  async function signal(element) {
+    for (const [method, argument] of Object.entries(JSON.parse(element.dataset.passkeySignals))) {
+      try {
+        await globalThis.PublicKeyCredential?.[method]?.(argument)
+      } catch {
+        // The authenticators keep what they have.
+      }
+    }
+  }
+
+  for (const element of document.querySelectorAll('[data-passkey-signals]')) void signal(element)
 
   for (const form of document.querySelectorAll('form[data-passkey]')) {
     if (!browserSupportsWebAuthn()) continue

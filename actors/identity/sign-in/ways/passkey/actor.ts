@@ -11,6 +11,7 @@ import type { PasskeysNeeds, PasskeyTools } from './needs.js'
 import {
   addOwnPasskey,
   getNewPasskeyOptions,
+  getPasskeyEndpoints,
   removeOwnPasskey,
   renameOwnPasskey,
   showNewPasskey,
@@ -20,6 +21,7 @@ import { getPasskeySecondFactorOptions, givePasskeySecondFactor } from './second
 import { getPasskeySignInOptions, signInWithPasskey } from './sign-in.js'
 
 const HANDLERS = {
+  getPasskeyEndpoints,
   getPasskeySignInOptions,
   signInWithPasskey: counted('sign_in', signInWithPasskey),
   getPasskeySecondFactorOptions,

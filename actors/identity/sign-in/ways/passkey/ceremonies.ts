@@ -11,8 +11,9 @@ import {
 import type { PasskeyRow } from '../../../../../storage/identity/passkeys.js'
 import type { Database } from '../../../../../storage/platform/sql.js'
 import { sha256 } from '../../../../domain/secret-hashes.js'
-import { ALGORITHMS, userHandleOf } from './credential.js'
+import { ALGORITHMS, base64url, userHandleOf } from './credential.js'
 import { webauthn } from './library.js'
+import { namesOf, type Owner } from './signals.js'
 import type { RelyingParty } from './settings.js'
 import { inTenant } from '../../../../platform/in-tenant.js'
 
@@ -21,11 +22,6 @@ const CHALLENGE_BYTES = 32
 export type Bound = Pick<PasskeyCeremony, 'tenantId' | 'purpose' | 'sessionId'> & {
   /** Secret of the browser. */
   readonly browser: string
-}
-export type Owner = {
-  readonly accountId: string
-  readonly email: string
-  readonly displayName: string
 }
 
 export interface Ceremonies {
@@ -76,14 +72,15 @@ export function ceremonies(needs: {
         allowCredentials: allowed.map(described),
       })
     },
-    async create(bound, { accountId, email, displayName }, known, { name, deviceBound }, context) {
+    async create(bound, owner, known, { name, deviceBound }, context) {
+      const names = namesOf(owner)
       const { generateRegistrationOptions } = await webauthn()
       const options = await generateRegistrationOptions({
         rpName: name,
         rpID: relyingParty.id,
-        userID: userHandleOf(accountId),
-        userName: email,
-        userDisplayName: displayName === '' ? email : displayName,
+        userID: userHandleOf(owner.accountId),
+        userName: names.name,
+        userDisplayName: names.displayName,
         challenge: await challenge(bound, context),
         timeout,
         attestationType: 'none',
@@ -108,7 +105,7 @@ function ceremonyOf({ browser, ...bound }: Bound, challenge: string): PasskeyCer
 
 function described({ credentialId, transports }: PasskeyRow) {
   return {
-    id: Buffer.from(credentialId).toString('base64url'),
+    id: base64url(credentialId),
     transports: transports as AuthenticatorTransport[],
   }
 }

@@ -68,6 +68,8 @@ function read<T>(text: string, schema: z.ZodType<T>): T | null {
   return parsed.success ? parsed.data : null
 }
 
+export const base64url = (bytes: Uint8Array): string => Buffer.from(bytes).toString('base64url')
+
 /** The user handle (`user.id`) of an account for authenticators. It reveals nothing else. */
 export function userHandleOf(accountId: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.from(accountId.replaceAll('-', ''), 'hex'))
@@ -83,7 +85,7 @@ export async function verifySignature(
   challenge: string,
 ): Promise<Signed | null> {
   const { userHandle } = asserting.response
-  const own = Buffer.from(userHandleOf(passkey.accountId)).toString('base64url')
+  const own = base64url(userHandleOf(passkey.accountId))
   if (userHandle !== undefined && userHandle !== null && userHandle !== own) return null
   const { verifyAuthenticationResponse } = await webauthn()
   const verified = await orNull(() =>

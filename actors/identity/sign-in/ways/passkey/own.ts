@@ -12,6 +12,14 @@ import { creationOptions, createdPasskey, passkeyName, storePasskey } from './re
 
 const ADD_PATH = '/auth/account/passkeys/new'
 
+const PASSKEYS_PART = '/auth/account#passkeys'
+
+export const getPasskeyEndpoints: PasskeyHandler<'getPasskeyEndpoints'> = async () => ({
+  tag: 'endpoints',
+  enroll: PASSKEYS_PART,
+  manage: PASSKEYS_PART,
+})
+
 export const showNewPasskey: PasskeyHandler<'showNewPasskey'> = async (tools, own, context) => {
   const first = await signInFirst(tools, own, ADD_PATH, context)
   if (first !== null) return first

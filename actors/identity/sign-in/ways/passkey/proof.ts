@@ -6,6 +6,13 @@ import type { Bound, Ceremonies } from './ceremonies.js'
 import { challengeOf, readAsserting, type Signed, verifySignature } from './credential.js'
 import type { RelyingParty } from './settings.js'
 
+type Proof = {
+  readonly passkey: PasskeyRow | undefined
+  readonly signed: Signed | null
+  /** The credential that answered our challenge, and that no account has. */
+  readonly unknownId?: string | undefined
+}
+
 /**
  * Parses and verifies a response. The challenge is used up first, whatever the result. Null when anything is invalid.
  * `passkey` is set as soon as the credential is known, for the lockout.
@@ -19,7 +26,7 @@ export async function prove(
   bound: Bound,
   credential: string,
   context: MessageContext,
-): Promise<{ readonly passkey: PasskeyRow | undefined; readonly signed: Signed | null }> {
+): Promise<Proof> {
   const asserting = readAsserting(credential)
   const challenge = asserting && challengeOf(asserting)
   if (asserting === null || challenge === null) return { passkey: undefined, signed: null }
@@ -27,7 +34,9 @@ export async function prove(
   const credentialId = Buffer.from(asserting.id, 'base64url')
   // A credential id names no tenant: accounts are global.
   const passkey = await needs.database.system((tx) => findPasskey(tx, credentialId), context)
-  if (passkey === undefined || !isOurs) return { passkey, signed: null }
+  if (passkey === undefined)
+    return { passkey, signed: null, unknownId: isOurs ? asserting.id : undefined }
+  if (!isOurs) return { passkey, signed: null }
   const signed = await verifySignature(needs.relyingParty, passkey, asserting, challenge)
   return { passkey, signed }
 }

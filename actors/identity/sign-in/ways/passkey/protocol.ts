@@ -16,6 +16,7 @@ import type {
   FlowUnknown,
   Locked,
   LoginShown,
+  PasskeySignals,
   StepRedirect,
   SignedIn,
   Visitor,
@@ -23,12 +24,18 @@ import type {
 import type { PageTenant } from '../../../../domain/tenants/branding.js'
 
 export type PasskeysProtocol = {
+  /** The pages of `/.well-known/passkey-endpoints`, as paths. */
+  getPasskeyEndpoints: Ask<object, { tag: 'endpoints'; enroll: string; manage: string }>
   /** Options for signing in with a discoverable credential of any account. */
   getPasskeySignInOptions: Ask<Ceremony, RequestOptions | FlowUnknown>
   /** Signs in at the level of the passkey. */
   signInWithPasskey: Ask<
     Ceremony & Answer,
-    SignedIn | (LoginShown & { tag: 'wrong' }) | (LoginShown & Locked) | FlowUnknown | Busy
+    | SignedIn
+    | (LoginShown & Signalling & { tag: 'wrong' })
+    | (LoginShown & Signalling & Locked)
+    | FlowUnknown
+    | Busy
   >
   getPasskeySecondFactorOptions: Ask<Ceremony, RequestOptions | StepRedirect | FlowUnknown>
   givePasskeySecondFactor: Ask<
@@ -66,6 +73,9 @@ export type PasskeysProtocol = {
   >
 }
 
+/** `signals` if the response is of a passkey that no account has. */
+type Signalling = { readonly signals?: PasskeySignals | undefined }
+
 /** A step of a ceremony on a page of a flow. */
 export type Ceremony = {
   /** Token of the flow. */
@@ -99,6 +109,7 @@ export type PasskeyRefused = {
 
 export const passkeys = address<PasskeysProtocol>('passkeys', {
   idempotent: [
+    'getPasskeyEndpoints',
     'getPasskeySignInOptions',
     'getPasskeySecondFactorOptions',
     'getPasskeyEnrolmentOptions',

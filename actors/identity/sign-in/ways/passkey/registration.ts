@@ -7,8 +7,8 @@ import { countRecoveryCodes } from '../../../../../storage/identity/second-facto
 import type { Transaction } from '../../../../../storage/platform/sql.js'
 import { renewRecoveryCodes } from '../../second-factors/recovery-codes.js'
 import type { PasskeyTools } from './needs.js'
-import type { Owner } from './ceremonies.js'
 import { challengeOf, type NewCredential, readCreating, verifyCreation } from './credential.js'
+import type { Owner } from './signals.js'
 
 const NAME_LENGTH_MAX = 60
 const UNNAMED = 'Passkey'

@@ -39,7 +39,8 @@ export const signInWithPasskey: PasskeyHandler<'signInWithPasskey'> = async (
   if ('tag' in progress) return progress
   const { tenantId, loginHint } = progress.flow
   const shown = await loginShown(tools, progress, loginHint ?? '', context)
-  const { passkey, signed } = await prove(tools, bound(progress, browser), credential, context)
+  const proof = await prove(tools, bound(progress, browser), credential, context)
+  const { passkey, signed, unknownId } = proof
   const { address } = visitor
   const name =
     passkey === undefined ? `passkey:${quotaAddress(address)}` : `mfa:${passkey.accountId}`
@@ -60,7 +61,10 @@ export const signInWithPasskey: PasskeyHandler<'signInWithPasskey'> = async (
     context,
   )
   if (judged.tag === 'found') return judged.found
-  return judged.tag === 'busy' ? judged : { ...shown, ...judged }
+  if (judged.tag === 'busy') return judged
+  if (unknownId === undefined) return { ...shown, ...judged }
+  const unknown = { rpId: tools.relyingParty.id, credentialId: unknownId }
+  return { ...shown, ...judged, signals: { signalUnknownCredential: unknown } }
 }
 
 /**
