@@ -2058,6 +2058,7 @@ create table known_browsers (
   network text not null,
   first_seen_at timestamp with time zone not null,
   last_seen_at timestamp with time zone not null,
+  passkey_asked_at timestamp with time zone,
   constraint known_browsers_pkey PRIMARY KEY (account_id, browser_sha256, network),
   constraint known_browsers_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
   constraint known_browsers_network_check CHECK (((char_length(network) >= 1) AND (char_length(network) <= 64))),
@@ -2366,7 +2367,7 @@ create table passkey_ceremonies (
   constraint passkey_ceremonies_browser_sha256_check CHECK ((length(browser_sha256) = 32)),
   constraint passkey_ceremonies_challenge_sha256_check CHECK ((length(challenge_sha256) = 32)),
   constraint passkey_ceremonies_check CHECK (((session_id IS NULL) = (purpose = 'sign_in'::text))),
-  constraint passkey_ceremonies_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'second_factor'::text, 'registration'::text]))),
+  constraint passkey_ceremonies_purpose_check CHECK ((purpose = ANY (ARRAY['sign_in'::text, 'second_factor'::text, 'registration'::text, 'conditional'::text]))) NOT VALID,
   constraint passkey_ceremonies_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE INDEX passkey_ceremonies_expired ON public.passkey_ceremonies USING btree (expires_at);
@@ -2387,6 +2388,7 @@ create table passkeys (
   name text not null,
   created_at timestamp with time zone not null,
   last_used_at timestamp with time zone,
+  user_verified boolean default true not null,
   constraint passkeys_pkey PRIMARY KEY (account_id, id),
   constraint passkeys_credential_id_key UNIQUE (credential_id),
   constraint passkeys_check CHECK ((NOT (device_bound AND backed_up))),

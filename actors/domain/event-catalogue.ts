@@ -175,6 +175,13 @@ export const EVENT_CATALOGUE = {
       outcome: [text.optional(), 'success'],
       method: [text.optional(), 'passkey'],
       enrolled: [z.boolean().optional(), true],
+      conditional: [
+        z
+          .boolean()
+          .optional()
+          .describe('The browser created the passkey after a sign-in with a password.'),
+        true,
+      ],
     },
     'auth.adaptive_mfa.triggered': {
       reasons: [z.array(text).optional(), ['new_device', 'new_network']],

@@ -5,7 +5,8 @@ import { removing } from '../platform/portable/expiry.js'
 export type PasskeyCeremony = {
   readonly tenantId: string
   readonly challengeSha256: Uint8Array
-  readonly purpose: 'sign_in' | 'second_factor' | 'registration'
+  /** `conditional`: the browser may create a passkey without asking the user (WebAuthn Level 3 section 5.1.3). */
+  readonly purpose: 'sign_in' | 'second_factor' | 'registration' | 'conditional'
   readonly browserSha256: Uint8Array
   /** Null: not signed in yet. */
   readonly sessionId: string | null

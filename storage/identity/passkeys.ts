@@ -10,6 +10,8 @@ export type PasskeyRow = {
   readonly publicKey: Uint8Array
   readonly deviceBound: boolean
   readonly backedUp: boolean
+  /** A response with user verification proved it. False: possession only, so it is no second factor. */
+  readonly userVerified: boolean
   readonly transports: readonly string[]
   readonly name: string
   readonly createdAt: Date
@@ -25,7 +27,8 @@ type NewPasskey = Omit<PasskeyRow, 'lastUsedAt'> & {
 const PASSKEYS_MAX = 20
 
 const COLUMNS = `account_id as "accountId", id, credential_id as "credentialId",
-  public_key as "publicKey", device_bound as "deviceBound", backed_up as "backedUp", transports,
+  public_key as "publicKey", device_bound as "deviceBound", backed_up as "backedUp",
+  user_verified as "userVerified", transports,
   name, created_at as "createdAt", last_used_at as "lastUsedAt"`
 
 /** Oldest first. */
@@ -57,8 +60,8 @@ export async function insertPasskey(tx: Transaction, passkey: NewPasskey): Promi
   return isChanged(tx, {
     name: 'passkey.insert',
     text: `insert into passkeys (account_id, id, credential_id, public_key, counter, device_bound,
-             backed_up, transports, aaguid, name, created_at)
-           select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11
+             backed_up, transports, aaguid, name, created_at, user_verified)
+           select $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12
            where (select count(*) from passkeys where account_id = $1) < ${PASSKEYS_MAX}
            on conflict (credential_id) do nothing`,
     values: [
@@ -73,6 +76,7 @@ export async function insertPasskey(tx: Transaction, passkey: NewPasskey): Promi
       p.aaguid,
       p.name,
       p.createdAt,
+      p.userVerified,
     ],
   })
 }
@@ -84,14 +88,15 @@ export async function insertPasskey(tx: Transaction, passkey: NewPasskey): Promi
 export const spendPasskeyCounter = (
   tx: Transaction,
   { accountId, id }: Pick<PasskeyRow, 'accountId' | 'id'>,
-  use: { readonly counter: number; readonly backedUp: boolean },
+  use: { readonly counter: number; readonly backedUp: boolean; readonly userVerified: boolean },
   now: Date,
 ) =>
   isChanged(tx, {
     name: 'passkey.spend_counter',
-    text: `update passkeys set counter = $3, backed_up = $4, last_used_at = $5
+    text: `update passkeys set counter = $3, backed_up = $4, last_used_at = $5,
+             user_verified = user_verified or $6
            where account_id = $1 and id = $2 and (counter < $3 or (counter = 0 and $3 = 0))`,
-    values: [accountId, id, use.counter, use.backedUp, now],
+    values: [accountId, id, use.counter, use.backedUp, now, use.userVerified],
   })
 
 export const renamePasskey = (tx: Transaction, accountId: string, id: string, name: string) =>
@@ -120,7 +125,8 @@ export async function removePasskey(
              delete from recovery_codes where account_id in (select account_id from removed)
                and not exists (select from totp_factors f
                  where f.account_id = $1 and f.confirmed_at is not null)
-               and not exists (select from passkeys p where p.account_id = $1 and p.id <> $2))
+               and not exists (select from passkeys p where p.account_id = $1 and p.id <> $2
+                 and p.user_verified))
            select from removed`,
     values: [accountId, id],
   })
@@ -141,7 +147,7 @@ export const accountFactors = (tx: Transaction, accountId: string) =>
     text: `select exists (select from totp_factors
                where account_id = $1 and confirmed_at is not null) as totp,
              count(*) > 0 as passkey, coalesce(bool_or(device_bound), false) as "deviceBound"
-           from passkeys where account_id = $1`,
+           from passkeys where account_id = $1 and user_verified`,
     values: [accountId],
   })
 

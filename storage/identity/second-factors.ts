@@ -107,7 +107,8 @@ export const removeTotpFactor = (tx: Transaction, accountId: string, id: string)
              where account_id = $1 and id = $2 and confirmed_at is not null returning account_id),
            codes as (
              delete from recovery_codes where account_id in (select account_id from removed)
-               and not exists (select from passkeys p where p.account_id = $1))
+               and not exists (select from passkeys p
+                 where p.account_id = $1 and p.user_verified))
            select from removed`,
     values: [accountId, id],
   })

@@ -34,9 +34,9 @@ export const findSignIn = (tx: Transaction, tenantId: string, email: Email) =>
 
 /** Finds a user by account, for sign-in without a password. */
 export const findAccountSignIn = (tx: Transaction, tenantId: string, accountId: string) =>
-  firstRow<Pick<SignInRow, 'tenantUserId' | 'sub'>>(tx, {
+  firstRow<Pick<SignInRow, 'tenantUserId' | 'sub' | 'hasFactor'>>(tx, {
     name: 'sign_in.find_account',
-    text: `select u.id as "tenantUserId", u.sub
+    text: `select u.id as "tenantUserId", u.sub, ${HAS_FACTOR} as "hasFactor"
            from accounts a join tenant_users u on u.account_id = a.id and u.tenant_id = $1
            where a.id = $2 and a.status = 'active' and u.status in ('active', 'pre_provisioned')`,
     values: [tenantId, accountId],

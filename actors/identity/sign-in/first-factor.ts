@@ -11,7 +11,7 @@ import { recordSignIn, type SignInRow } from '../../../storage/identity/sign-ins
 import type { Transaction } from '../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../../platform/people/person-events.js'
 import type { MailboxProved } from '../../platform/people/mailbox-proof.js'
-import { pathOf } from './flow/flows.js'
+import { arrivalOf, pathOf } from './flow/flows.js'
 import { type Progress, type SignInTools, readProgress } from './flow/progress.js'
 import { type Attempted, orBusy } from './limits/lockout.js'
 import type { Busy, Locked, SignedIn, Visitor } from './protocol.js'
@@ -109,7 +109,7 @@ export async function openSessionInFlow(
     // A message that could not be sent is requested again on the page.
     await adaptive.send({ flow, accountId, email, token, visitor }, context)
   }
-  return signedInAt(progress, flow, flowToken, token)
+  return signedInAt(progress, flow, flowToken, token, visitor)
 }
 
 /** Records a first factor, appends its events, and accepts an invitation to the organization. */
@@ -145,8 +145,11 @@ export function signedInAt(
   { returnTo }: Pick<SignInFlowFound, 'returnTo'>,
   flowToken: string,
   token: string,
+  visitor: Visitor,
 ): SignedIn {
-  const location = pathOf(progress?.step ?? 'login', flowToken, returnTo)
+  const step = progress?.step ?? 'login'
+  const location =
+    step === 'done' ? arrivalOf(flowToken, returnTo, visitor) : pathOf(step, flowToken, returnTo)
   return { tag: 'signed_in', token, location }
 }
 

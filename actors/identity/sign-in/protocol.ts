@@ -112,6 +112,8 @@ export type Visitor = {
   readonly browserId: string
   /** Accept-Language, as sent. */
   readonly languages: string
+  /** The script of the page syncs passkeys when the sign-in is complete. Default: false. */
+  readonly syncsPasskeys?: boolean | undefined
 }
 
 /** `flow` is the flow token from the URL or a hidden field; null: none. */
@@ -235,7 +237,11 @@ export type LoginShown = FlowPage & {
   readonly captcha: CaptchaWidget | null
 }
 export type FactorPage = { readonly tag: 'page' } & FactorShown
-export type FactorShown = FlowPage & { readonly methods: FactorMethods }
+export type FactorShown = FlowPage & {
+  readonly methods: FactorMethods
+  /** `passkey.enabled`: the script of the page may ask for the page that syncs passkeys. */
+  readonly passkeys: boolean
+}
 /** The available second factors. A recovery code replaces either. `mail`: a code by mail confirms a risky sign-in. */
 export type FactorMethods = {
   /** Null: no code is accepted. */

@@ -66,8 +66,8 @@ export function factorPage(
   return flowAnswer('mfa', 'mfa.title', shown, context, {
     wrong: fault ?? 'mfa.wrong',
     field: fault === undefined && shown.methods.code !== null ? 'code' : null,
-    content: { methods: shown.methods },
-    scripted: shown.methods.passkey,
+    content: { methods: shown.methods, passkeys: shown.passkeys },
+    scripted: shown.passkeys,
   })
 }
 

@@ -1,6 +1,9 @@
 /** Passkey pages: errors in a flow, and the page to add a passkey to the account. */
 import type { PageTenant } from '../../../actors/domain/tenants/branding.js'
-import type { PasskeyRefused } from '../../../actors/identity/sign-in/ways/passkey/protocol.js'
+import type {
+  PasskeyRefused,
+  SyncPage,
+} from '../../../actors/identity/sign-in/ways/passkey/protocol.js'
 import type { PageAnswer, ReplyContext } from '../../response/replies.js'
 import type { MessageKey } from '../texts/texts.js'
 import { deviceOf, enrolmentPage } from './login.js'
@@ -28,6 +31,16 @@ export function addPasskeyPage(
     { csrf: context.browser.csrfToken, device: deviceOf(context), flow: null },
   )
   return { html, scripted: true }
+}
+
+/** The script of the page leads on. Without it, a link does. */
+export function syncPage(shown: SyncPage, context: ReplyContext): PageAnswer {
+  const { tenant: branding, uiLocales, formTargets } = shown
+  const acceptLanguage = context.browser.languages
+  const frame = { titleKey: 'passkey.sync.title', branding, uiLocales, acceptLanguage } as const
+  const own = { csrf: context.browser.csrfToken, device: deviceOf(context) }
+  const html = renderPage('onward', { ...frame, scripted: true }, { ...shown, ...own })
+  return { html, formTargets, scripted: true }
 }
 
 /** The recovery codes issued with the first passkey, shown once. */

@@ -26,10 +26,14 @@ import {
   onward,
   signedIn,
 } from '../hosted-pages.js'
-import { visitorOf } from '../visitor.js'
+import { PASSKEY_SYNC_FIELD, visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
-const codeForm = pageForm({ flow: Flow, code: z.string().max(64).default('') })
+const codeForm = pageForm({
+  flow: Flow,
+  code: z.string().max(64).default(''),
+  ...PASSKEY_SYNC_FIELD,
+})
 
 const showLogin = route(login, 'showSignIn', {
   ...HOSTED_PAGE,
@@ -55,6 +59,7 @@ const sendLogin = route(login, 'signIn', {
     ...MAIL_FIELDS,
     password: z.string().max(1024).default(''),
     ...CAPTCHA_FIELDS,
+    ...PASSKEY_SYNC_FIELD,
   }),
   message: (request) => ({
     flow: request.body.flow,

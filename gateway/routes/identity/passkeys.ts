@@ -11,11 +11,12 @@ import {
   addPasskeyPage,
   enrolmentRefusedPage,
   newCodesPage,
+  syncPage,
 } from '../../pages/identity/passkeys.js'
 import { lastWayInPage } from '../../pages/identity/federated-login.js'
 import { choice, page, pageForm, problem, reply, type Route, route } from '../../route.js'
-import { busy, Flow, onward, ownOf, signedIn, toAccount } from '../hosted-pages.js'
-import { visitorOf } from '../visitor.js'
+import { busy, Flow, FlowQuery, onward, ownOf, signedIn, toAccount } from '../hosted-pages.js'
+import { PASSKEY_SYNC_FIELD, visitorOf } from '../visitor.js'
 import { unknownFlow } from '../../request/unknown-flow.js'
 
 const shared = {
@@ -50,18 +51,17 @@ const stepOf = (request: { browser: Browser; clientAddress: string; body: { flow
 const flowForm = pageForm({ flow: Flow })
 /** The script sends every field of the form with the options request, including the name. */
 const namedFlowForm = pageForm({ flow: Flow, name: Name })
-const answerForm = pageForm({ flow: Flow, credential: Credential })
+const answerForm = pageForm({ flow: Flow, credential: Credential, ...PASSKEY_SYNC_FIELD })
 const namedAnswerForm = pageForm({ flow: Flow, credential: Credential, name: Name })
 
-const Endpoints = z
-  .object({ enroll: z.url(), manage: z.url() })
-  .meta({ id: 'PasskeyEndpoints' })
+const Endpoints = z.object({ enroll: z.url(), manage: z.url() }).meta({ id: 'PasskeyEndpoints' })
 
 const endpoints = route(passkeys, 'getPasskeyEndpoints', {
   method: 'GET',
   path: '/.well-known/passkey-endpoints',
   summary: 'The pages to add and manage passkeys, for password managers',
-  description: 'The passkey endpoints document (W3C Well-Known URL for Relying Party Passkey Endpoints).',
+  description:
+    'The passkey endpoints document (W3C Well-Known URL for Relying Party Passkey Endpoints).',
   tags: ['Discovery and keys'],
   exposure: 'public',
   security: { scheme: 'anonymous' },
@@ -94,6 +94,7 @@ const signIn = route(passkeys, 'signInWithPasskey', {
   message: (request) => ({ ...stepOf(request), credential: request.body.credential }),
   replies: {
     signed_in: signedIn,
+    enrolled: page(200, codesPage),
     wrong: page(200, (shown, context) => loginPage(shown, context, 'passkey.wrong')),
     locked: page(429, loginPage),
     unknown_flow: unknownFlow,
@@ -156,6 +157,34 @@ const enrol = route(passkeys, 'enrolPasskey', {
     unknown_flow: unknownFlow,
     busy,
   },
+})
+
+const sync = route(passkeys, 'syncPasskeys', {
+  ...paged,
+  method: 'GET',
+  path: '/auth/passkeys/sync',
+  summary:
+    'Page after a sign-in that tells password managers about passkeys, and lets them create one',
+  query: FlowQuery,
+  message: (request) => ({
+    flow: request.query.flow,
+    browser: request.browser.id,
+    visitor: visitorOf(request),
+  }),
+  replies: { page: page(200, syncPage), onward, unknown_flow: unknownFlow },
+})
+
+const createConditional = route(passkeys, 'createConditionalPasskey', {
+  ...paged,
+  path: '/auth/passkeys/conditional',
+  summary: 'Add a passkey that the browser created after a sign-in with a password',
+  body: namedAnswerForm,
+  message: (request) => ({
+    ...stepOf(request),
+    credential: request.body.credential,
+    name: request.body.name,
+  }),
+  replies: { added: onward, refused: onward, onward, unknown_flow: unknownFlow },
 })
 
 const showNew = route(passkeys, 'showNewPasskey', {
@@ -245,6 +274,8 @@ export const passkeyRoutes: readonly Route[] = [
   secondFactor,
   enrolmentOptions,
   enrol,
+  sync,
+  createConditional,
   showNew,
   newOptions,
   add,

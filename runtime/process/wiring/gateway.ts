@@ -81,6 +81,7 @@ function enabledCapabilities(settings: Settings): readonly string[] {
     'agents.erc8004': registriesIn(settings.chains).length > 0,
     'sign_in.passkeys': settings.passkey.enabled,
     'sign_in.passkey_signals': settings.passkey.enabled,
+    'sign_in.passkey_upgrade': settings.passkey.enabled,
     'sign_in.anonymous': anonymous.enabled,
     'sign_in.siwe': siwe.enabled,
     'sign_in.adaptive_mfa': adaptive_mfa.enabled,

@@ -1,6 +1,6 @@
 /** Browsers and networks where an account has signed in. Global, so every transaction here crosses tenants. */
 import type { Email } from '../../../actors/domain/email.js'
-import { execute, firstRow, type Transaction } from '../../platform/sql.js'
+import { changedRows, execute, firstRow, type Transaction } from '../../platform/sql.js'
 import { removing } from '../../platform/portable/expiry.js'
 import { keysIn } from '../email-keys.js'
 
@@ -71,6 +71,26 @@ export const rememberBrowser = (
              set last_seen_at = greatest(known_browsers.last_seen_at, excluded.last_seen_at)`,
     values: [accountId, Buffer.from(browserSha256), network, now],
   })
+
+/** Marks a browser as asked to create a passkey. False when it was asked after `since`, or is not known. */
+export const claimPasskeyQuestion = async (
+  tx: Transaction,
+  accountId: string,
+  browserSha256: Uint8Array,
+  since: Date,
+  now: Date,
+): Promise<boolean> => {
+  const asked = await changedRows(tx, {
+    name: 'known_browser.claim_passkey_question',
+    text: `update known_browsers b set passkey_asked_at = $4
+           where b.account_id = $1 and b.browser_sha256 = $2
+             and (b.passkey_asked_at is null or b.passkey_asked_at <= $3)
+             and not exists (select from known_browsers o where o.account_id = $1
+               and o.browser_sha256 = $2 and o.passkey_asked_at > $3)`,
+    values: [accountId, Buffer.from(browserSha256), since, now],
+  })
+  return asked > 0
+}
 
 /** Removes up to `limit` entries that were last seen before `before`. */
 export const removeOldBrowsers = removing(

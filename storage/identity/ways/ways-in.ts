@@ -43,7 +43,7 @@ export const hasKeyIn = (tenantId: string): string =>
 /** The account `a` has a second factor. */
 export const HAS_FACTOR = `(exists (select from totp_factors f
     where f.account_id = a.id and f.confirmed_at is not null)
-  or exists (select from passkeys p where p.account_id = a.id))`
+  or exists (select from passkeys p where p.account_id = a.id and p.user_verified))`
 
 /** The account `a` has a way into the tenant of this column, or a factor: an invitation sets no first password. */
 export const hasKeyOrFactorIn = (tenantId: string): string =>

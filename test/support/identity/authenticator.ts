@@ -14,6 +14,7 @@ export type Claims = {
   readonly rpId?: string
   readonly counter?: number
   readonly userVerified?: boolean
+  readonly userPresent?: boolean
   readonly userHandle?: string | null
   readonly type?: string
   readonly challenge?: string
@@ -61,7 +62,8 @@ export function softAuthenticator({
     )
   function authenticatorData(claims: Claims, more = 0): Buffer {
     const verified = claims.userVerified === false ? 0 : UV
-    const flags = UP | verified | (synced ? BE | BS : 0) | more
+    const present = claims.userPresent === false ? 0 : UP
+    const flags = present | verified | (synced ? BE | BS : 0) | more
     const counted = Buffer.alloc(4)
     counted.writeUInt32BE(claims.counter ?? counter)
     return Buffer.concat([sha256(claims.rpId ?? rpId), Buffer.of(flags), counted])

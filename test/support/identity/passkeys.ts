@@ -5,10 +5,10 @@ import {
   type SoftAuthenticator,
   softAuthenticator,
 } from './authenticator.js'
-import { dataIn, openBrowser, type Page, type TestBrowser, unescaped } from '../pages/browser.js'
+import { dataIn, openBrowser, type Page, type TestBrowser } from '../pages/browser.js'
 import type { PasskeySignals } from '../../../actors/identity/sign-in/protocol.js'
 import { sql } from '../storage/sql.js'
-import { signIn, type Workspace } from './person.js'
+import { SESSION_COOKIE, signIn, type Workspace } from './person.js'
 import type { TestService } from '../service.js'
 
 type Options = CreationOptions & RequestOptions & { readonly allowCredentials?: { id: string }[] }
@@ -38,10 +38,25 @@ export async function optionsOf(browser: TestBrowser, page: Page, action: string
 
 /** The arguments of the signal methods that a page calls. */
 export function signalsIn({ html }: Page): PasskeySignals {
-  const text = /data-passkey-signals="([^"]*)"/.exec(html)?.[1]
-  return text === undefined ? {} : (JSON.parse(unescaped(text)) as PasskeySignals)
+  const [text] = dataIn(html, 'passkey-signals')
+  return text === undefined ? {} : (JSON.parse(text) as PasskeySignals)
 }
 
+/** The sign-in form, sent by a browser whose script asks for the page that syncs passkeys. */
+export async function signInAndSync(browser: TestBrowser, workspace: Workspace) {
+  const { email, password } = workspace
+  browser.cookies.delete(SESSION_COOKIE)
+  const page = await loginPage(browser, workspace)
+  return browser.submit(page, { email, password, passkey_sync: 'yes' }, '/auth/login')
+}
+
+/** The options with which the browser may create a passkey without asking. Null: it is not asked to. */
+export function conditionalOptions({ html }: Page): Options | null {
+  const [text] = dataIn(html, 'passkey-conditional')
+  return text === undefined ? null : (JSON.parse(text) as Options)
+}
+
+export const CONDITIONAL = '/auth/passkeys/conditional'
 export const SIGN_IN = '/auth/passkeys/sign-in'
 export const SECOND_FACTOR = '/auth/mfa/passkey'
 export const ENROL = '/auth/mfa/enroll/passkey'

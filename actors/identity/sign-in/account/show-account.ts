@@ -64,12 +64,18 @@ async function keysSeen(
 > {
   const { accountId, confined } = session
   if (confined) {
-    const none = { passkeys: null, signals: null, wallets: null, phone: undefined, hasPassword: false }
+    const none = {
+      passkeys: null,
+      signals: null,
+      wallets: null,
+      phone: undefined,
+      hasPassword: false,
+    }
     return { factors: [], recoveryCodesLeft: null, ...none }
   }
   const factor = await findTotpFactor(tx, accountId)
   const own = await listPasskeys(tx, accountId)
-  const isProtected = factor !== undefined || own.length > 0
+  const isProtected = factor !== undefined || own.some(({ userVerified }) => userVerified)
   const totp = factor && {
     id: factor.id,
     kind: 'totp' as const,

@@ -6,6 +6,7 @@ import { insertSignInFlow } from '../../../../storage/identity/sign-in-flows.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { type AssuranceLevel, type SessionDemand, unmetDemand } from '../../../domain/assurance.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
+import type { Visitor } from '../protocol.js'
 import type { NewFlow } from '../sessions/protocol.js'
 
 /** Long enough to fetch a phone and set it up. */
@@ -118,6 +119,13 @@ const isSensitive = (reason: unknown) =>
   (reason as { readonly tag?: unknown } | null)?.tag === 'sensitive'
 
 const PAGES = { login: '/auth/login', mfa: '/auth/mfa', enroll: '/auth/mfa/enroll' } as const
+
+/** The page between a sign-in and its destination, on which the browser syncs its passkeys. */
+export const PASSKEY_SYNC_PAGE = '/auth/passkeys/sync'
+
+/** Where a complete sign-in leads. */
+export const arrivalOf = (flow: string, returnTo: string, { syncsPasskeys = false }: Visitor) =>
+  syncsPasskeys ? `${PASSKEY_SYNC_PAGE}?flow=${flow}` : returnTo
 
 /** The path of a step. */
 export function pathOf(step: Step, flow: string, returnTo: string): string {

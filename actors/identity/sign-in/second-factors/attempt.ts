@@ -9,7 +9,7 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import { type PersonEvent, personEvent } from '../../../platform/people/person-events.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
-import { PASSWORD_FRESH_MS, pathOf } from '../flow/flows.js'
+import { arrivalOf, PASSWORD_FRESH_MS } from '../flow/flows.js'
 import type { EventFields } from '../../../domain/events.js'
 import { acrOf } from '../../../domain/assurance.js'
 import type { SessionProgress, SignInTools } from '../flow/progress.js'
@@ -69,7 +69,7 @@ export async function attempted<Shown extends object, Success extends object>(
     const attempted = { name, address: visitor.address, signal: context.signal }
     const judged = await lockout.attempt(attempted, async (attempt) => {
       const newToken = random.token(SESSION_TOKEN_BYTES)
-      const location = pathOf('done', token, flow.returnTo)
+      const location = arrivalOf(token, flow.returnTo, visitor)
       const raised: SignedIn = { tag: 'signed_in', token: newToken, location }
       // Factors belong to the global account.
       const done = await database.system(async (tx) => {

@@ -40,7 +40,7 @@ const factorShown = (
   const methods: FactorMethods = confirmsByMail(progress, adaptive)
     ? { code: 'mail', passkey: false, deviceBound: false }
     : methodsOf(progress, passkeys)
-  return { ...flowPage(progress.token, progress.flow), methods }
+  return { ...flowPage(progress.token, progress.flow), methods, passkeys }
 }
 
 export const showSecondFactor: SignInHandler<'showSecondFactor'> = async (

@@ -2,7 +2,9 @@
  * Connects forms with `data-passkey` to WebAuthn. Such a form is hidden until this script runs. Submitting it requests
  * a challenge from `data-options`, lets the authenticator sign it, and then submits the form with the response in the
  * field `credential`. The response to the form is an ordinary page. `data-passkey-signals` has the arguments of signal
- * methods (WebAuthn Level 3 section 5.1.10), which tell the authenticators what the service accepts.
+ * methods (WebAuthn Level 3 section 5.1.10), which tell the authenticators what the service accepts. `passkey_sync` is
+ * filled where the browser can do this or create passkeys without asking: then the sign-in ends on a page that does both,
+ * and leads on.
  */
 ;(() => {
   const {
@@ -14,6 +16,9 @@
   } = globalThis.SimpleWebAuthnBrowser
   /** A background challenge is renewed after this fraction of its lifetime. */
   const RENEWED_PART = 0.8
+  /** How long the page after a sign-in waits for the browser. */
+  const SIGNAL_MS = 1000
+  const CREATE_MS = 5000
 
   async function optionsFor(form) {
     const body = new URLSearchParams(new FormData(form))
@@ -88,7 +93,41 @@
     }
   }
 
-  for (const element of document.querySelectorAll('[data-passkey-signals]')) void signal(element)
+  const signals = [...document.querySelectorAll('[data-passkey-signals]')].map(signal)
+
+  const capabilities = async () =>
+    (await globalThis.PublicKeyCredential?.getClientCapabilities?.()) ?? {}
+
+  async function offerSync(fields) {
+    const { conditionalCreate, signalAllAcceptedCredentials } = await capabilities()
+    if (!conditionalCreate && !signalAllAcceptedCredentials) return
+    for (const field of fields) field.value = 'yes'
+  }
+
+  const fields = document.querySelectorAll('input[name=passkey_sync]')
+  if (fields.length > 0) void offerSync(fields)
+
+  /** Lets the browser create a passkey if it likes to. Then the page leads on. */
+  async function sync(link) {
+    await Promise.race([Promise.all(signals), new Promise((done) => setTimeout(done, SIGNAL_MS))])
+    const form = document.querySelector('form[data-passkey-conditional]')
+    const tooLong = setTimeout(() => WebAuthnAbortService.cancelCeremony(), CREATE_MS)
+    try {
+      if (form !== null && (await capabilities()).conditionalCreate) {
+        const optionsJSON = JSON.parse(form.dataset.passkeyConditional)
+        send(form, await startRegistration({ optionsJSON, useAutoRegister: true }))
+        return
+      }
+    } catch {
+      // The browser has a passkey of the account, or creates none.
+    } finally {
+      clearTimeout(tooLong)
+    }
+    location.replace(link.href)
+  }
+
+  const onward = document.querySelector('[data-passkey-onward]')
+  if (onward !== null) void sync(onward)
 
   for (const form of document.querySelectorAll('form[data-passkey]')) {
     if (!browserSupportsWebAuthn()) continue

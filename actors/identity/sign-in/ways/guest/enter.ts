@@ -74,5 +74,5 @@ export const continueAsGuest: GuestHandler<'continueAsGuest'> = async (
     return session.token
   }, context)
   const after = await readProgress(tools, flowToken, token, context)
-  return signedInAt(after, flow, flowToken, token)
+  return signedInAt(after, flow, flowToken, token, visitor)
 }

@@ -19,6 +19,7 @@ import {
 import { passkeys, type PasskeysProtocol } from './protocol.js'
 import { getPasskeySecondFactorOptions, givePasskeySecondFactor } from './second-factor.js'
 import { getPasskeySignInOptions, signInWithPasskey } from './sign-in.js'
+import { createConditionalPasskey, syncPasskeys } from './sync.js'
 
 const HANDLERS = {
   getPasskeyEndpoints,
@@ -33,6 +34,8 @@ const HANDLERS = {
   addOwnPasskey: counted('account', addOwnPasskey),
   renameOwnPasskey,
   removeOwnPasskey: counted('removal', removeOwnPasskey),
+  syncPasskeys,
+  createConditionalPasskey: counted('conditional', createConditionalPasskey),
 }
 
 export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({

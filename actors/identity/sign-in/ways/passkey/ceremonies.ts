@@ -24,6 +24,9 @@ export type Bound = Pick<PasskeyCeremony, 'tenantId' | 'purpose' | 'sessionId'> 
   readonly browser: string
 }
 
+/** `name` is the relying party's. */
+export type WantedPasskey = { readonly name: string; readonly deviceBound: boolean }
+
 export interface Ceremonies {
   /** Options for an assertion. Without allowed passkeys, any discoverable credential of the authenticator matches. */
   request(bound: Bound, allowed: readonly PasskeyRow[], context: MessageContext): Promise<object>
@@ -32,7 +35,7 @@ export interface Ceremonies {
     bound: Bound,
     owner: Owner,
     known: readonly PasskeyRow[],
-    wanted: { readonly name: string; readonly deviceBound: boolean },
+    wanted: WantedPasskey,
     context: MessageContext,
   ): Promise<object>
   /** Uses up a challenge. False when it was not issued to this browser, has expired or was used. */
@@ -85,7 +88,10 @@ export function ceremonies(needs: {
         timeout,
         attestationType: 'none',
         excludeCredentials: known.map(described),
-        authenticatorSelection: { residentKey: 'required', userVerification: 'required' },
+        authenticatorSelection: {
+          residentKey: 'required',
+          userVerification: bound.purpose === 'conditional' ? 'preferred' : 'required',
+        },
         supportedAlgorithmIDs: ALGORITHMS,
       })
       return deviceBound ? { ...options, hints: ['security-key', 'client-device'] } : options

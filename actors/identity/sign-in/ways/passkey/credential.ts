@@ -75,9 +75,13 @@ export function userHandleOf(accountId: string): Uint8Array<ArrayBuffer> {
   return new Uint8Array(Buffer.from(accountId.replaceAll('-', ''), 'hex'))
 }
 
-export type Signed = { readonly counter: number; readonly backedUp: boolean }
+export type Signed = {
+  readonly counter: number
+  readonly backedUp: boolean
+  readonly userVerified: boolean
+}
 
-/** Verifies an assertion with user verification; null when invalid. */
+/** Verifies an assertion; null when invalid. A passkey that counts as a factor needs user verification. */
 export async function verifySignature(
   { id, origins }: RelyingParty,
   passkey: PasskeyRow,
@@ -94,7 +98,7 @@ export async function verifySignature(
       expectedChallenge: challenge,
       expectedOrigin: [...origins],
       expectedRPID: id,
-      requireUserVerification: true,
+      requireUserVerification: passkey.userVerified,
       // Zero: the stored counter is checked later, in one SQL statement.
       credential: {
         id: asserting.id,
@@ -104,10 +108,11 @@ export async function verifySignature(
     }),
   )
   if (verified === null || !verified.verified) return null
-  const { credentialDeviceType, credentialBackedUp, newCounter } = verified.authenticationInfo
+  const { credentialDeviceType, credentialBackedUp, newCounter, userVerified } =
+    verified.authenticationInfo
   // WebAuthn section 7.2 step 20: the backup eligibility of a credential never changes.
   if ((credentialDeviceType === 'singleDevice') !== passkey.deviceBound) return null
-  return { counter: newCounter, backedUp: credentialBackedUp }
+  return { counter: newCounter, backedUp: credentialBackedUp, userVerified }
 }
 
 export type NewCredential = {
@@ -116,15 +121,20 @@ export type NewCredential = {
   readonly counter: number
   readonly deviceBound: boolean
   readonly backedUp: boolean
+  readonly userVerified: boolean
   readonly transports: readonly string[]
   readonly aaguid: string
 }
 
-/** Verifies a new credential with user verification; null when invalid. */
+/**
+ * Verifies a new credential; null when invalid. One that the browser created without asking needs neither user presence nor
+ * user verification (WebAuthn Level 3 section 7.1), and counts as not verified.
+ */
 export async function verifyCreation(
   { id, origins }: RelyingParty,
   creating: Creating,
   challenge: string,
+  isConditional: boolean,
 ): Promise<NewCredential | null> {
   const { verifyRegistrationResponse } = await webauthn()
   const verified = await orNull(() =>
@@ -133,7 +143,8 @@ export async function verifyCreation(
       expectedChallenge: challenge,
       expectedOrigin: [...origins],
       expectedRPID: id,
-      requireUserVerification: true,
+      requireUserPresence: !isConditional,
+      requireUserVerification: !isConditional,
       supportedAlgorithmIDs: ALGORITHMS,
     }),
   )
@@ -145,6 +156,7 @@ export async function verifyCreation(
     counter: credential.counter,
     deviceBound: credentialDeviceType === 'singleDevice',
     backedUp: credentialBackedUp,
+    userVerified: !isConditional,
     transports: transportsOf(creating.response.transports ?? []),
     aaguid,
   }
@@ -165,11 +177,19 @@ async function orNull<T>(work: () => Promise<T>): Promise<T | null> {
   }
 }
 
-/** RFC 8176: `hwk` for a device-bound key, otherwise `swk`. Both include user verification. */
-export function methodsOfPasskey({ deviceBound }: Pick<PasskeyRow, 'deviceBound'>): string[] {
-  return [deviceBound ? 'hwk' : 'swk', 'user', 'mfa']
+/** RFC 8176: `hwk` for a device-bound key, otherwise `swk`; `mfa` with user verification. */
+export function methodsOfPasskey(
+  { deviceBound }: Pick<PasskeyRow, 'deviceBound'>,
+  { userVerified }: Pick<Signed, 'userVerified'>,
+): string[] {
+  return [deviceBound ? 'hwk' : 'swk', 'user', ...(userVerified ? ['mfa'] : [])]
 }
 
-/** The assurance level of a passkey with user verification. */
-export const levelOfPasskey = ({ deviceBound }: Pick<PasskeyRow, 'deviceBound'>): 2 | 3 =>
-  deviceBound ? 3 : 2
+/** The assurance level of a response. Without user verification it proves possession only. */
+export const levelOfPasskey = (
+  { deviceBound }: Pick<PasskeyRow, 'deviceBound'>,
+  { userVerified }: Pick<Signed, 'userVerified'>,
+): 1 | 2 | 3 => {
+  if (!userVerified) return 1
+  return deviceBound ? 3 : 2
+}

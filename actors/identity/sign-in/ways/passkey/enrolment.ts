@@ -48,8 +48,8 @@ function raise(
   context: MessageContext,
 ) {
   const { session } = progress
-  const level = levelOfPasskey(created)
-  const amr = amrWith(session, methodsOfPasskey(created))
+  const level = levelOfPasskey(created, created)
+  const amr = amrWith(session, methodsOfPasskey(created, created))
   return attempted(
     tools,
     progress,

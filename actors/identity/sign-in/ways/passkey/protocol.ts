@@ -28,10 +28,11 @@ export type PasskeysProtocol = {
   getPasskeyEndpoints: Ask<object, { tag: 'endpoints'; enroll: string; manage: string }>
   /** Options for signing in with a discoverable credential of any account. */
   getPasskeySignInOptions: Ask<Ceremony, RequestOptions | FlowUnknown>
-  /** Signs in at the level of the passkey. */
+  /** Signs in at the level of the response. `enrolled`: the passkey is the account's first factor from now on. */
   signInWithPasskey: Ask<
     Ceremony & Answer,
     | SignedIn
+    | PasskeyEnrolled
     | (LoginShown & Signalling & { tag: 'wrong' })
     | (LoginShown & Signalling & Locked)
     | FlowUnknown
@@ -52,6 +53,13 @@ export type PasskeysProtocol = {
   enrolPasskey: Ask<
     Ceremony & Answer & { name: string },
     PasskeyEnrolled | SignedIn | StepRedirect | PasskeyRefused | FlowUnknown | Busy
+  >
+  /** After a sign-in: what the browser tells its authenticators, and options for a passkey that it may create itself. */
+  syncPasskeys: Ask<Ceremony, SyncPage | StepRedirect | FlowUnknown>
+  /** Adds the passkey that the browser created. It is no second factor before it proved user verification. */
+  createConditionalPasskey: Ask<
+    Ceremony & Answer & { name: string },
+    { tag: 'added' | 'refused'; location: string } | StepRedirect | FlowUnknown
   >
   /** The page that adds a passkey to an account. Needs a fresh authentication, otherwise `sign_in`. */
   showNewPasskey: Ask<OwnAccount, AddPage | SignInFirst>
@@ -93,6 +101,14 @@ export type RequestOptions = { readonly tag: 'options'; readonly options: object
 export type CreationOptions = { readonly tag: 'options'; readonly options: object }
 export type AddPage = { readonly tag: 'page'; readonly tenant: PageTenant }
 
+/** `options`: null where the browser is not asked to create a passkey. */
+export type SyncPage = FlowPage & {
+  readonly tag: 'page'
+  readonly location: string
+  readonly signals: PasskeySignals
+  readonly options: object | null
+}
+
 /** A session raised by a new passkey, with the account's new recovery codes. */
 export type PasskeyEnrolled = FlowPage & {
   readonly tag: 'enrolled'
@@ -115,5 +131,6 @@ export const passkeys = address<PasskeysProtocol>('passkeys', {
     'getPasskeyEnrolmentOptions',
     'showNewPasskey',
     'getNewPasskeyOptions',
+    'syncPasskeys',
   ],
 })

@@ -7,6 +7,7 @@ import { countRecoveryCodes } from '../../../../../storage/identity/second-facto
 import type { Transaction } from '../../../../../storage/platform/sql.js'
 import { renewRecoveryCodes } from '../../second-factors/recovery-codes.js'
 import type { PasskeyTools } from './needs.js'
+import type { WantedPasskey } from './ceremonies.js'
 import { challengeOf, type NewCredential, readCreating, verifyCreation } from './credential.js'
 import type { Owner } from './signals.js'
 
@@ -14,16 +15,25 @@ const NAME_LENGTH_MAX = 60
 const UNNAMED = 'Passkey'
 
 /** The account that registers the passkey, and its session. */
-type Registrant = Owner & { readonly tenantId: string; readonly id: string }
+type Registrant = Owner & {
+  readonly tenantId: string
+  readonly id: string
+  /** Default: `registration`. */
+  readonly purpose?: 'registration' | 'conditional'
+}
 
-const bound = ({ tenantId, id }: Registrant, browser: string) =>
-  ({ tenantId, purpose: 'registration', sessionId: id, browser }) as const
+const bound = ({ tenantId, id, purpose = 'registration' }: Registrant, browser: string) => ({
+  tenantId,
+  purpose,
+  sessionId: id,
+  browser,
+})
 
 export async function creationOptions(
   { database, ceremonies }: PasskeyTools,
   who: Registrant,
   browser: string,
-  wanted: { readonly name: string; readonly deviceBound: boolean },
+  wanted: WantedPasskey,
   context: MessageContext,
 ): Promise<object> {
   // Accounts and their passkeys are global.
@@ -43,7 +53,7 @@ export async function createdPasskey(
   const challenge = creating && challengeOf(creating)
   if (creating === null || challenge === null) return null
   if (!(await ceremonies.spend(bound(who, browser), challenge, context))) return null
-  return verifyCreation(relyingParty, creating, challenge)
+  return verifyCreation(relyingParty, creating, challenge, who.purpose === 'conditional')
 }
 
 /** The name of a passkey as typed by the user. */
@@ -56,7 +66,7 @@ export function passkeyName(typed: string): string {
 
 /**
  * Stores a passkey, with new recovery codes if the account has none. Null when the credential is already registered or
- * the account has too many. Otherwise the new codes, possibly none.
+ * the account has too many. Otherwise the new codes, possibly none: a passkey that is no factor yet comes without.
  */
 export async function storePasskey(
   tx: Transaction,
@@ -68,6 +78,16 @@ export async function storePasskey(
   const now = clock.now()
   const row = { ...created, accountId, id: random.uuid(), name: passkeyName(name), createdAt: now }
   if (!(await insertPasskey(tx, row))) return null
+  return created.userVerified ? codesFor(tx, random, accountId, now) : []
+}
+
+/** The recovery codes that come with the first factor of an account. Empty: it has codes. */
+export async function codesFor(
+  tx: Transaction,
+  random: Random,
+  accountId: string,
+  now: Date,
+): Promise<string[]> {
   const hasCodes = (await countRecoveryCodes(tx, accountId)) > 0
   return hasCodes ? [] : renewRecoveryCodes(tx, random, accountId, now)
 }

@@ -1,7 +1,7 @@
 /** A passkey as the second factor. */
 import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../../../storage/platform/outbox.js'
-import { listPasskeys, spendPasskeyCounter } from '../../../../../storage/identity/passkeys.js'
+import { listPasskeys, type PasskeyRow, spendPasskeyCounter } from '../../../../../storage/identity/passkeys.js'
 import type { BrowserSessionRow } from '../../../../../storage/identity/browser-sessions.js'
 import { personEvent } from '../../../../platform/people/person-events.js'
 import { amrWith, attempted, eventBase, signedIn, verified } from '../../second-factors/attempt.js'
@@ -16,6 +16,9 @@ import { inTenant } from '../../../../platform/in-tenant.js'
 const bound = ({ tenantId, id }: BrowserSessionRow, browser: string) =>
   ({ tenantId, purpose: 'second_factor', sessionId: id, browser }) as const
 
+const isFactor = (passkey: PasskeyRow, deviceBound: boolean) =>
+  passkey.userVerified && (passkey.deviceBound || !deviceBound)
+
 export const getPasskeySecondFactorOptions: PasskeyHandler<
   'getPasskeySecondFactorOptions'
 > = async (tools, message, context) => {
@@ -24,7 +27,7 @@ export const getPasskeySecondFactorOptions: PasskeyHandler<
   const { session } = progress
   const { deviceBound } = methodsOf(progress, true)
   const own = await tools.database.system((tx) => listPasskeys(tx, session.accountId), context)
-  const allowed = own.filter((passkey) => passkey.deviceBound || !deviceBound)
+  const allowed = own.filter((passkey) => isFactor(passkey, deviceBound))
   const options = await tools.ceremonies.request(bound(session, message.browser), allowed, context)
   return { tag: 'options', options }
 }
@@ -39,13 +42,13 @@ export const givePasskeySecondFactor: PasskeyHandler<'givePasskeySecondFactor'> 
   const { session, token, flow } = progress
   const { browser, visitor, credential } = message
   const methods = methodsOf(progress, true)
-  const shown: FactorShown = { ...flowPage(token, flow), methods }
+  const shown: FactorShown = { ...flowPage(token, flow), methods, passkeys: true }
   const { passkey, signed } = await prove(tools, bound(session, browser), credential, context)
   const isTheirs = passkey?.accountId === session.accountId
-  const isEnough = passkey !== undefined && (passkey.deviceBound || !methods.deviceBound)
+  const isEnough = passkey !== undefined && isFactor(passkey, methods.deviceBound)
   const fits = isTheirs && isEnough && signed !== null
-  const level = fits ? levelOfPasskey(passkey) : 2
-  const amr = fits ? amrWith(session, methodsOfPasskey(passkey)) : session.amr
+  const level = fits ? levelOfPasskey(passkey, signed) : 2
+  const amr = fits ? amrWith(session, methodsOfPasskey(passkey, signed)) : session.amr
   let copied = false
   const reply = await attempted(
     tools,
@@ -70,7 +73,8 @@ export const givePasskeySecondFactor: PasskeyHandler<'givePasskeySecondFactor'> 
   if (reply.tag !== 'signed_in') return reply
   // Raised, but possibly below the level the flow needs.
   const next = await readProgress(tools, token, reply.token, context)
-  return next === undefined ? reply : { ...reply, location: onward(next).location }
+  if (next === undefined || next.step === 'done') return reply
+  return { ...reply, location: onward(next).location }
 }
 
 async function recordClonedKey(

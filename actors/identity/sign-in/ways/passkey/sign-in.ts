@@ -3,18 +3,24 @@ import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../../../storage/platform/outbox.js'
 import { type PasskeyRow, spendPasskeyCounter } from '../../../../../storage/identity/passkeys.js'
 import { findAccountSignIn } from '../../../../../storage/identity/sign-ins.js'
-import { personEvent } from '../../../../platform/people/person-events.js'
+import { type PersonEvent, personEvent } from '../../../../platform/people/person-events.js'
 import { acrOf } from '../../../../domain/assurance.js'
 import { quotaAddress } from '../../../../domain/quota-address.js'
-import { type Progress, progressIn, readProgress } from '../../flow/progress.js'
-import { attemptFirstFactor, recordFirstFactor, signedInAt } from '../../first-factor.js'
+import { flowPage, type Progress, progressIn, readProgress } from '../../flow/progress.js'
+import {
+  attemptFirstFactor,
+  challengeMethods,
+  recordFirstFactor,
+  signedInAt,
+} from '../../first-factor.js'
 import type { SignedIn } from '../../protocol.js'
 import { openSession } from '../../sessions/open-session.js'
 import { loginShown } from '../ways-in.js'
 import type { PasskeyHandler, PasskeyTools } from './needs.js'
 import { levelOfPasskey, methodsOfPasskey, type Signed } from './credential.js'
 import { prove } from './proof.js'
-import type { Ceremony } from './protocol.js'
+import type { Ceremony, PasskeyEnrolled } from './protocol.js'
+import { codesFor } from './registration.js'
 
 const bound = ({ flow }: Progress, browser: string) =>
   ({ tenantId: flow.tenantId, purpose: 'sign_in', sessionId: null, browser }) as const
@@ -68,8 +74,8 @@ export const signInWithPasskey: PasskeyHandler<'signInWithPasskey'> = async (
 }
 
 /**
- * Opens a session in place of the browser's old one. Null: the key is a copy, or the account is not a user of the
- * tenant.
+ * Opens a session in place of the browser's old one. A passkey that becomes the first factor of the account with this
+ * response comes with recovery codes. Null: the key is a copy, or the account is not a user of the tenant.
  */
 async function open(
   tools: PasskeyTools,
@@ -77,34 +83,45 @@ async function open(
   { passkey, signed }: { readonly passkey: PasskeyRow; readonly signed: Signed },
   visitor: Ceremony['visitor'],
   context: MessageContext,
-): Promise<SignedIn | null> {
+): Promise<SignedIn | PasskeyEnrolled | null> {
   const { database, clock, random } = tools
   const now = clock.now()
   const { tenantId, tenantSettings } = flow
   const { accountId } = passkey
-  const level = levelOfPasskey(passkey)
-  const amr = methodsOfPasskey(passkey)
+  const level = levelOfPasskey(passkey, signed)
+  const amr = methodsOfPasskey(passkey, signed)
   // Accounts are global, and the session that ends may belong to another tenant.
-  const token = await database.system(async (tx) => {
+  const opened = await database.system(async (tx) => {
     const person = await findAccountSignIn(tx, tenantId, accountId)
     if (person === undefined) return null
-    const { sub, tenantUserId } = person
+    const { sub, tenantUserId, hasFactor } = person
+    const pending = !signed.userVerified && hasFactor
     const base = { tenantId, sub, requestId: context.requestId }
     if (!(await spendPasskeyCounter(tx, passkey, signed, now))) {
       appendEvents(tx, [personEvent(random, { ...base, ...COPIED }, now)])
       return null
     }
-    const newSession = { tenantId, tenantSettings, accountId, pending: false, level, amr }
+    const newSession = { tenantId, tenantSettings, accountId, pending, level, amr }
     const session = await openSession(tx, tools, newSession, visitor, now)
     const inSession = { ...base, sessionId: session.id }
-    const fields = { amr, acr: acrOf(level) }
-    const success = { ...inSession, type: 'auth.login.success', fields } as const
-    await recordFirstFactor(tx, random, { ...inSession, accountId, tenantUserId }, [success], now)
-    return session.token
+    const event: PersonEvent = pending
+      ? {
+          ...inSession,
+          type: 'auth.mfa.challenge',
+          fields: { methods: await challengeMethods(tx, accountId) },
+        }
+      : { ...inSession, type: 'auth.login.success', fields: { amr, acr: acrOf(level) } }
+    await recordFirstFactor(tx, random, { ...inSession, accountId, tenantUserId }, [event], now)
+    const isFirst = signed.userVerified && !passkey.userVerified
+    const recoveryCodes = isFirst ? await codesFor(tx, random, accountId, now) : []
+    return { token: session.token, recoveryCodes }
   }, context)
-  if (token === null) return null
+  if (opened === null) return null
+  const { token, recoveryCodes } = opened
   const progress = await readProgress(tools, flowToken, token, context)
-  return signedInAt(progress, flow, flowToken, token)
+  const signedIn = signedInAt(progress, flow, flowToken, token, visitor)
+  if (recoveryCodes.length === 0) return signedIn
+  return { ...flowPage(flowToken, flow), ...signedIn, tag: 'enrolled', recoveryCodes }
 }
 
 /** Two devices use one key, so one of them is a clone (WebAuthn section 6.1.1). */
