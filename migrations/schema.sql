@@ -1746,6 +1746,23 @@ alter table data_keys enable row level security;
 alter table data_keys force row level security;
 create policy tenant on data_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table delegation_approvals (
+  tenant_id uuid not null,
+  delegation_id uuid not null,
+  statement text not null,
+  credential_id bytea not null,
+  public_key bytea not null,
+  authenticator_data bytea not null,
+  client_data_json bytea not null,
+  signature bytea not null,
+  approved_at timestamp with time zone not null,
+  constraint delegation_approvals_pkey PRIMARY KEY (tenant_id, delegation_id),
+  constraint delegation_approvals_tenant_id_delegation_id_fkey FOREIGN KEY (tenant_id, delegation_id) REFERENCES delegations(tenant_id, id) ON DELETE CASCADE
+);
+alter table delegation_approvals enable row level security;
+alter table delegation_approvals force row level security;
+create policy tenant on delegation_approvals using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table delegation_requests (
   tenant_id uuid not null,
   id uuid not null,

@@ -99,6 +99,11 @@ export function isOperatorScope(scope: string): boolean {
   return OPERATOR_SCOPES.has(scope)
 }
 
+/** True for a scope that changes something or uses a key. The others read. */
+export function isWriteScope(scope: string): boolean {
+  return !PERSON_SCOPES.has(scope) && !/[.:](?:read|list|introspect)$/.test(scope)
+}
+
 /**
  * True if an agent or a client may ask a person for the scope. One that does not hold a scope of operators itself may not,
  * so that the consent of an operator is not all that keeps it from the deployment.

@@ -11,10 +11,16 @@ import {
   findDelegationRequest,
   type ShownRequest,
 } from '../../../storage/agents/delegation-requests.js'
+import {
+  type DelegationApproval,
+  insertDelegationApproval,
+} from '../../../storage/agents/delegation-approvals.js'
 import { insertDelegation, lastDelegated } from '../../../storage/agents/delegations.js'
 import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
 import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
 import type { SessionDemand } from '../../domain/assurance.js'
+import { isWriteScope } from '../../domain/scopes.js'
+import { sha256 } from '../../domain/secret-hashes.js'
 import { readUserCode } from '../../domain/user-code.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import type { DelegationNeeds, DelegationHandler } from './needs.js'
@@ -27,11 +33,17 @@ import {
   type SignIn,
   type UnknownRequest,
 } from './protocol.js'
-import { grantableScopes } from './rules.js'
+import { approvalStatement, grantableScopes } from './rules.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
 const unknown = (typed: string): UnknownRequest => ({ tag: 'unknown_request', typed })
 const OVER: RequestOver = { tag: 'request_over' }
+
+/** `approval`: the assertion of a passkey over it, if one was needed. */
+type Approved = {
+  readonly scopes: readonly string[]
+  readonly approval: DelegationApproval | null
+}
 
 /** An open request with the session of the person who decides on it. */
 type Ready = {
@@ -68,7 +80,10 @@ export const approveDelegation: DelegationHandler<'approveDelegation'> = async (
   const scopes = grantableScopes(row.scopes, session)
   if (scopes.length === 0)
     return { tag: 'nothing_held', asked: await question(needs, ready, context) }
-  if (await decide(needs, ready, scopes, message.address, context))
+  const approval = await signedApproval(needs, ready, scopes, message.credential, context)
+  if (approval === 'wanted')
+    return { tag: 'passkey_wanted', asked: await question(needs, ready, context) }
+  if (await decide(needs, ready, { scopes, approval }, message.address, context))
     needs.metrics.countStep('approved')
   return { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` }
 }
@@ -82,6 +97,29 @@ export const denyDelegation: DelegationHandler<'denyDelegation'> = async (
   if (ready.tag !== 'ready') return ready
   if (await decide(needs, ready, null, message.address, context)) needs.metrics.countStep('denied')
   return { tag: 'back', location: `${DELEGATION_PAGE}/${ready.row.userCode}` }
+}
+
+/** What a passkey of the person signs. Null: the approval needs no passkey. */
+function statementOf({ row, session }: Ready, scopes: readonly string[]): string | null {
+  if (session.confined || !scopes.some(isWriteScope)) return null
+  return approvalStatement(row, session.sub, scopes)
+}
+
+/** The assertion over the approval. `wanted`: it is missing or invalid. Null: the person has no passkey, or none is needed. */
+async function signedApproval(
+  { browserSessions, clock }: DelegationNeeds,
+  ready: Ready,
+  scopes: readonly string[],
+  credential: string,
+  context: MessageContext,
+): Promise<DelegationApproval | 'wanted' | null> {
+  const statement = statementOf(ready, scopes)
+  if (statement === null) return null
+  const { tenantId, accountId } = ready.session
+  const message = { tenantId, accountId, statement, credential }
+  const answer = await browserSessions.signStatement(message, context)
+  if (answer.tag === 'signed') return { ...answer.signed, approvedAt: clock.now() }
+  return answer.tag === 'wrong' ? 'wanted' : null
 }
 
 /** An open request with a session that satisfies `demand` (assurance level and age). */
@@ -157,18 +195,19 @@ async function requireSession(
 async function decide(
   { database, clock, random }: DelegationNeeds,
   { row, session }: Ready,
-  scopes: readonly string[] | null,
+  approved: Approved | null,
   address: string,
   { requestId }: MessageContext,
 ): Promise<boolean> {
   const now = clock.now()
   const { tenantId, id } = row
-  const decision = scopes === null ? 'denied' : 'approved'
+  const { scopes, approval } = approved ?? { scopes: row.scopes, approval: null }
+  const decision = approved === null ? 'denied' : 'approved'
   return database.tenant(tenantId, async (tx) => {
     // The grantable scopes were read from the session, so it must still be open.
     if (!(await holdOpenSession(tx, tenantId, session.id))) return false
     if (!(await decideDelegationRequest(tx, row, decision, session.sub, now))) return false
-    if (scopes !== null) {
+    if (approved !== null) {
       await insertDelegation(tx, {
         tenantId,
         id,
@@ -176,7 +215,7 @@ async function decide(
         agentName: row.agentName,
         subject: session.sub,
         organizationId: session.organizationId,
-        scopes,
+        scopes: approved.scopes,
         audience: row.audience,
         level: session.level,
         amr: session.amr,
@@ -185,6 +224,7 @@ async function decide(
         // The agent must fetch its token before the request expires; the lifetime starts then.
         expiresAt: row.expiresAt,
       })
+      if (approval !== null) await insertDelegationApproval(tx, tenantId, id, approval)
     }
     appendAudit(tx, [
       {
@@ -193,14 +233,15 @@ async function decide(
         tenantId,
         type: `admin.delegation.${decision}`,
         occurredAt: now,
-        delegationId: scopes === null ? null : id,
+        delegationId: approved === null ? null : id,
         resource: { type: 'delegation_request', id },
-        outcome: scopes === null ? 'denied' : 'success',
+        outcome: approved === null ? 'denied' : 'success',
         requestId: requestId ?? null,
         data: {
           agent_id: row.agentId,
           audience: row.audience,
-          scope: (scopes ?? row.scopes).join(' '),
+          scope: scopes.join(' '),
+          ...(approval === null ? {} : signedWith(approval)),
         },
       },
     ])
@@ -208,11 +249,32 @@ async function decide(
   })
 }
 
+/** The passkey that signed an approval, and the hash of what it signed, for the audit log. */
+const signedWith = ({ credentialId, statement }: DelegationApproval) => ({
+  passkey: Buffer.from(credentialId).toString('base64url'),
+  statement_sha256: Buffer.from(sha256(statement)).toString('base64url'),
+})
+
+async function optionsOf(
+  { browserSessions }: DelegationNeeds,
+  ready: Ready,
+  scopes: readonly string[],
+  context: MessageContext,
+): Promise<object | null> {
+  const statement = statementOf(ready, scopes)
+  if (statement === null) return null
+  const { accountId } = ready.session
+  const answer = await browserSessions.getStatementOptions({ accountId, statement }, context)
+  return answer.tag === 'options' ? answer.options : null
+}
+
 async function question(
-  { database, clock, settings }: DelegationNeeds,
-  { row, session }: Ready,
+  needs: DelegationNeeds,
+  ready: Ready,
   context: MessageContext,
 ): Promise<ApprovalQuestion> {
+  const { database, clock, settings } = needs
+  const { row, session } = ready
   const { tenantId, agentId } = row
   const held = grantableScopes(row.scopes, session)
   const of = { tenantId, agentId, subject: session.sub }
@@ -234,6 +296,7 @@ async function question(
     seenAt: clock.now(),
     agentSince: row.agentSince,
     agentDomain: row.agentDomain,
+    passkeyOptions: await optionsOf(needs, ready, held, context),
     lastDelegatedAt: await inTenant(database, tenantId, context, (tx) => lastDelegated(tx, of)),
   }
 }

@@ -2,6 +2,7 @@
 import { highestRole } from '../../domain/scopes.js'
 import { reachOf } from '../../domain/assurance.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { findDelegationApproval } from '../../../storage/agents/delegation-approvals.js'
 import {
   activeDelegations,
   type DelegationRow,
@@ -56,10 +57,13 @@ export const readDelegation: DelegationHandler<'readDelegation'> = async (
   if (!isUuid(delegationId)) return UNKNOWN
   const found = await inTenant(needs.database, tenantId, context, async (tx) => {
     const row = await findDelegation(tx, tenantId, delegationId, of)
-    return recordsOf(tx, tenantId, row === undefined ? [] : [row], needs.clock.now())
+    if (row === undefined) return null
+    const records = await recordsOf(tx, tenantId, [row], needs.clock.now())
+    return { records, approval: (await findDelegationApproval(tx, tenantId, row.id)) ?? null }
   })
-  const [delegation] = await withUsers(needs, tenantId, of, found, context)
-  return delegation === undefined ? UNKNOWN : { tag: 'found', delegation }
+  if (found === null) return UNKNOWN
+  const [delegation] = await withUsers(needs, tenantId, of, found.records, context)
+  return { tag: 'found', delegation: delegation!, approval: found.approval }
 }
 
 export const revokeDelegation: DelegationHandler<'revokeDelegation'> = async (

@@ -3,7 +3,7 @@
  * agent polls for its token (docs/reference/agents.md).
  */
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
-import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
+import type { BrowserSession, SignedStatement } from '../../identity/sign-in/sessions/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
 import type { Principal } from '../../domain/principal.js'
@@ -22,7 +22,11 @@ export type DelegationProtocol = {
     ShowRequest,
     ApprovalQuestion | Decided | SignIn | UnknownRequest | RequestOver
   >
-  approveDelegation: Ask<DecideRequest, Back | NothingHeld | SignIn | UnknownRequest | RequestOver>
+  /** Write scopes need an assertion of a passkey over the approval, if the person has one. */
+  approveDelegation: Ask<
+    DecideRequest & { credential: string },
+    Back | NothingHeld | PasskeyWanted | SignIn | UnknownRequest | RequestOver
+  >
   denyDelegation: Ask<DecideRequest, Back | SignIn | UnknownRequest | RequestOver>
   /** The visible delegations: a person sees those they approved, an agent those it received. */
   listDelegations: Ask<ListDelegations, DelegationsListed | MayNotSee>
@@ -109,6 +113,8 @@ export type ApprovalQuestion = {
   readonly agentSince: Date | null
   /** A domain that the organization of the agent has proved to own; null for an agent that is not verified. */
   readonly agentDomain: string | null
+  /** Options of the assertion that approves. Null: a button approves. */
+  readonly passkeyOptions: object | null
   /** When this person last approved this agent; null when there is no record. */
   readonly lastDelegatedAt: Date | null
 }
@@ -121,6 +127,8 @@ export type Decided = {
 }
 /** The page again: the person holds none of the requested scopes. */
 export type NothingHeld = { readonly tag: 'nothing_held'; readonly asked: ApprovalQuestion }
+/** The page again: the approval needs an assertion of a passkey over it. */
+export type PasskeyWanted = { readonly tag: 'passkey_wanted'; readonly asked: ApprovalQuestion }
 /** Redirects to the page of the request, a same-origin path. */
 /** The page of the gateway where a person decides; the user code follows. */
 export const DELEGATION_PAGE = '/device/delegation'
@@ -143,7 +151,14 @@ export type DelegationsListed = {
   readonly delegations: readonly DelegationRecord[]
   readonly next: ListCursor | null
 }
-export type DelegationFound = { readonly tag: 'found'; readonly delegation: DelegationRecord }
+/** The assertion of a passkey over an approval. */
+export type DelegationApproval = SignedStatement & { readonly approvedAt: Date }
+export type DelegationFound = {
+  readonly tag: 'found'
+  readonly delegation: DelegationRecord
+  /** Null: approved without a passkey. */
+  readonly approval: DelegationApproval | null
+}
 export type DelegationRevoked = {
   readonly tag: 'revoked'
   readonly id: string

@@ -1,6 +1,6 @@
 /** Decisions on polls, grantable scopes and visibility. All functions are pure. */
 import type { DelegationsOf, DelegationRow } from '../../../storage/agents/delegations.js'
-import type { PolledRequest } from '../../../storage/agents/delegation-requests.js'
+import type { PolledRequest, ShownRequest } from '../../../storage/agents/delegation-requests.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import {
@@ -55,6 +55,21 @@ export function grantableScopes(
   const held: readonly string[] = sessionScopes(session)
   return requested.filter((scope) => held.includes(scope))
 }
+
+/** What a person approves, as RFC 8785 JSON: all members are strings, in the order of their names. */
+export const approvalStatement = (
+  request: Pick<ShownRequest, 'id' | 'agentId' | 'audience' | 'userCode'>,
+  subject: string,
+  scopes: readonly string[],
+): string =>
+  JSON.stringify({
+    agent_id: request.agentId,
+    audience: request.audience,
+    delegation_id: request.id,
+    match_value: request.userCode,
+    scopes,
+    subject,
+  })
 
 /**
  * The delegations that the caller may see; null for none. With `delegations:manage`, an agent or an

@@ -4,6 +4,7 @@ import {
   type Decided,
   DELEGATION_PAGE,
   type NothingHeld,
+  type PasskeyWanted,
   type UnknownRequest,
 } from '../../../actors/agents/delegation/protocol.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
@@ -21,6 +22,11 @@ export function nothingHeldPage({ asked }: NothingHeld, context: ReplyContext): 
   return question(asked, { key: 'delegation.nothing', field: null }, context)
 }
 
+/** The assertion of the passkey is missing or invalid. The request stays pending. */
+export function passkeyWantedPage({ asked }: PasskeyWanted, context: ReplyContext): PageAnswer {
+  return question(asked, { key: 'mfa.passkey.wrong', field: null }, context)
+}
+
 function question(
   asked: ApprovalQuestion,
   error: Frame['error'],
@@ -28,6 +34,7 @@ function question(
 ): PageAnswer {
   const names = (held: boolean) =>
     asked.scopes.filter((scope) => scope.held === held).map(({ name }) => name)
+  const scripted = asked.passkeyOptions !== null
   const html = renderPage(
     'delegation',
     {
@@ -35,6 +42,7 @@ function question(
       branding: asked.tenant,
       acceptLanguage: languages,
       error,
+      scripted,
     },
     {
       ...asked,
@@ -43,9 +51,10 @@ function question(
       shownCode: showUserCode(asked.userCode),
       action: `${DELEGATION_PAGE}/${asked.userCode}`,
       csrfToken,
+      csrf: csrfToken,
     },
   )
-  return { html }
+  return { html, scripted }
 }
 
 /** The outcome page. */

@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import {
   DELEGATION_PAGE,
+  type DelegationApproval,
   type DelegationRecord,
   delegation,
 } from '../../../actors/agents/delegation/protocol.js'
@@ -12,6 +13,7 @@ import {
   decidedPage,
   delegationPage,
   nothingHeldPage,
+  passkeyWantedPage,
   requestOverPage,
   unknownRequestPage,
 } from '../../pages/agents/delegation.js'
@@ -101,9 +103,42 @@ const Delegation = z
   })
   .meta({ id: 'Delegation' })
 
+const bytes = z.string().meta({ description: 'base64url' })
+
+const ReadDelegation = Delegation.extend({
+  approval: z
+    .object({
+      statement: z.string().meta({
+        description: 'What was approved, as JSON (RFC 8785). Its SHA-256 is the challenge.',
+      }),
+      credential_id: bytes,
+      public_key: z.string().meta({ description: 'COSE key (RFC 9052 section 7), base64url.' }),
+      client_data_json: bytes,
+      authenticator_data: bytes,
+      signature: bytes,
+      approved_at: time,
+    })
+    .nullable()
+    .meta({
+      description:
+        'The assertion of a passkey over the approval (WebAuthn section 7.2); null without one.',
+    }),
+}).meta({ id: 'ReadDelegation' })
+
 const RevokedDelegation = z
   .object({ id: z.uuid(), status: z.literal('revoked'), revoked_at: time })
   .meta({ id: 'RevokedDelegation' })
+
+const text = (value: Uint8Array) => Buffer.from(value).toString('base64url')
+const approvalJson = (approval: DelegationApproval) => ({
+  statement: approval.statement,
+  credential_id: text(approval.credentialId),
+  public_key: text(approval.publicKey),
+  client_data_json: text(approval.clientDataJson),
+  authenticator_data: text(approval.authenticatorData),
+  signature: text(approval.signature),
+  approved_at: approval.approvedAt.toISOString(),
+})
 
 const shown = presenter(Delegation)
 const delegationJson = (record: DelegationRecord) =>
@@ -221,6 +256,13 @@ const pages = {
 
 const UserCode = z.object({ user_code: z.string().max(64) })
 const decision = pageForm({ session: z.string().max(64) })
+const approval = pageForm({
+  session: z.string().max(64),
+  credential: z
+    .string()
+    .max(32 * 1024)
+    .default(''),
+})
 const unknownRequest = page(404, unknownRequestPage)
 const requestOver = page(410, requestOverPage)
 const elsewhere = seeOther(({ location }: { location: string }) => ({ location }))
@@ -260,18 +302,22 @@ const pageRoutes: readonly Route[] = [
     method: 'POST',
     path: `${DELEGATION_PAGE}/{user_code}/approve`,
     summary: 'Approve a delegation',
-    description: 'Form of the page. Needs a recent sign-in with a second factor.',
+    description:
+      'Form of the page. Needs a recent sign-in with a second factor. Write scopes also need an assertion of a passkey ' +
+      'over the approval, if the person has one: without it the response is the page again, with 403.',
     params: UserCode,
-    body: decision,
+    body: approval,
     message: ({ params, body, browser, clientAddress: address }) => ({
       userCode: params.user_code,
       sessionToken: browser.sessionToken,
       sessionId: body.session,
+      credential: body.credential,
       address,
     }),
     replies: {
       back: elsewhere,
       nothing_held: page(403, nothingHeldPage),
+      passkey_wanted: page(403, passkeyWantedPage),
       sign_in: elsewhere,
       unknown_request: unknownRequest,
       request_over: requestOver,
@@ -338,7 +384,10 @@ const recordRoutes: readonly Route[] = [
       delegationId: request.params.delegation_id,
     }),
     replies: {
-      found: reply(200, Delegation, (found) => delegationJson(found.delegation)),
+      found: reply(200, ReadDelegation, ({ delegation: record, approval }) => ({
+        ...delegationJson(record),
+        approval: approval && approvalJson(approval),
+      })),
       unknown_delegation: unknownDelegation,
       may_not_see: mayNotSee,
     },

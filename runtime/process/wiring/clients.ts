@@ -21,7 +21,7 @@ import { organizations } from '../../../actors/identity/users/organizations/prot
 import { hasPhone } from '../../../actors/identity/sign-in/ways/phone/settings.js'
 import { clientRegistrationActor } from '../../../actors/oauth/clients/dynamic/actor.js'
 import { federatedLogin } from '../../../actors/identity/sign-in/ways/federated/protocol.js'
-import { relyingParty } from '../../../actors/identity/sign-in/ways/passkey/settings.js'
+import { relyingPartyOf } from '../../../actors/identity/sign-in/ways/passkey/settings.js'
 import { tenants } from '../../../actors/identity/users/tenants/protocol.js'
 import { tokens } from '../../../actors/oauth/tokens/protocol.js'
 import { type ActorWiring, wireActor } from '../../kernel/wiring.js'
@@ -96,7 +96,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       authorization: ref(authorization),
       delegation: ref(delegation),
       selfService: settings.user_self_service.enabled,
-      passkeyDomain: settings.passkey.enabled ? relyingParty(settings.passkey, issuer).id : null,
+      passkeyDomain: relyingPartyOf(settings.passkey, issuer)?.id ?? null,
       phones: hasPhone(settings.phone),
       wallets: settings.siwe.enabled,
       federatedLogin: ref(federatedLogin),

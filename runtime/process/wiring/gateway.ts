@@ -77,6 +77,7 @@ function enabledCapabilities(settings: Settings): readonly string[] {
     'oauth.frontchannel_logout': true,
     'oauth.client_id_metadata': oidc.client_id_metadata_enabled,
     'oauth.dpop': dpop.enabled,
+    'agents.passkey_approval': settings.passkey.enabled,
     phone: hasPhone(phone),
     'agents.erc8004': registriesIn(settings.chains).length > 0,
     'sign_in.passkeys': settings.passkey.enabled,

@@ -13,6 +13,7 @@ import {
   passwordsActor,
 } from '../../../actors/identity/passwords/actor.js'
 import { openBreaches } from '../../../actors/identity/passwords/breaches.js'
+import { relyingPartyOf } from '../../../actors/identity/sign-in/ways/passkey/settings.js'
 import { passwords } from '../../../actors/identity/passwords/protocol.js'
 import { pow } from '../../../actors/agents/proof-of-work/protocol.js'
 import { tenants } from '../../../actors/identity/users/tenants/protocol.js'
@@ -102,7 +103,14 @@ export function peopleWirings(shared: SharedNeeds): readonly ActorWiring[] {
         ...(registriesIn(settings.chains).length > 0 ? ['erc8004' as const] : []),
       ],
     })),
-    wireActor(browserSessionsActor, () => ({ database, clock, random, alwaysTwo })),
+    wireActor(browserSessionsActor, () => ({
+      database,
+      clock,
+      random,
+      alwaysTwo,
+      registry,
+      relyingParty: relyingPartyOf(settings.passkey, issuer),
+    })),
     ...federatedLoginWirings(shared),
   ]
 }

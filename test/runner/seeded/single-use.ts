@@ -7,6 +7,7 @@ const REFRESH = 'actors/oauth/tokens/grants/refresh-token.ts'
 const POW = 'storage/agents/pow-challenges.ts'
 const FACTORS = 'storage/identity/second-factors.ts'
 const CEREMONIES = 'storage/identity/passkey-ceremonies.ts'
+const APPROVALS = 'actors/agents/delegation/rules.ts'
 const REGISTRATION = 'storage/oauth/client-registration.ts'
 const BACKCHANNEL = 'storage/oauth/backchannel-requests.ts'
 const SIGN_IN_ATTACKS = 'flows/identity/sign-in/sign-in-attacks.test.ts'
@@ -134,6 +135,14 @@ export const SINGLE_USE: readonly SeededFault[] = [
       'update passkey_ceremonies set purpose = purpose\n           where tenant_id = $1 and challenge_sha256 = $2',
     ],
     PASSKEYS,
+  ),
+  faults(
+    'an assertion of a passkey approves one delegation',
+    [
+      { source: APPROVALS, find: 'delegation_id: request.id', replace: "delegation_id: ''" },
+      { source: APPROVALS, find: 'match_value: request.userCode', replace: "match_value: ''" },
+    ],
+    'flows/agents/delegation-passkey.test.ts',
   ),
   fault(
     'a challenge of a passkey belongs to its browser',

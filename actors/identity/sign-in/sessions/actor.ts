@@ -5,6 +5,7 @@ import {
   type SessionDemand,
   acrOf,
 } from '../../../domain/assurance.js'
+import type { Registry } from 'prom-client'
 import { defineActor, type MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
   type BrowserSessionRow,
@@ -32,6 +33,10 @@ import {
 } from './protocol.js'
 import { highestRole } from '../../../domain/scopes.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import { counted } from '../../../platform/metrics.js'
+import { getStatementOptions, signStatement } from '../ways/passkey/approval.js'
+import { ceremonyOutcomes } from '../ways/passkey/ceremonies.js'
+import type { RelyingParty } from '../ways/passkey/settings.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 /** Resolution of `last_seen_at`: a page view causes a write at most this often. */
@@ -40,6 +45,9 @@ const SEEN_EVERY_MS = 60_000
 const UNRECORDED_FRACTION = 1 / 20
 
 type BrowserSessionsNeeds = WriteNeeds & {
+  readonly registry: Registry
+  /** Null: `passkey.enabled` is false. */
+  readonly relyingParty: RelyingParty | null
   /** `two_factor.enabled`: sessions below level 2 are not valid. */
   readonly alwaysTwo: boolean
 }
@@ -48,7 +56,11 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
   address: browserSessions,
   asks: {},
   mailbox: { capacity: 2048, inflightMax: 128 },
-  create: ({ database, clock, random, alwaysTwo }) => {
+  create: ({ database, clock, random, alwaysTwo, registry, relyingParty }) => {
+    const outcomes = ceremonyOutcomes(registry)
+    const signing = { database, clock, random, relyingParty, outcomes }
+    const sign = counted('approval', signStatement)
+
     /** The cookie is the only input. Its tenant is read from the row. */
     async function seen(
       tx: Transaction,
@@ -96,6 +108,8 @@ export const browserSessionsActor = defineActor<BrowserSessionsProtocol, Browser
     }
 
     return {
+      getStatementOptions: (message, context) => getStatementOptions(signing, message, context),
+      signStatement: (message, context) => sign(signing, message, context),
       async read({ token }, context) {
         if (token === null) return { tag: 'none', tenantId: null }
         return database.system(async (tx) => {

@@ -51,6 +51,16 @@ export type BrowserSessionsProtocol = {
     { tenantId: TenantId; accountId: AccountId; sessionId: string },
     { tag: 'revoked' } | { tag: 'unknown_session' }
   >
+  /** Options for an assertion over a statement. `no_passkey`: the account has none that proved user verification. */
+  getStatementOptions: Ask<
+    { accountId: AccountId; statement: string },
+    { tag: 'options'; options: object } | { tag: 'no_passkey' }
+  >
+  /** Verifies an assertion over a statement, with user presence and user verification. */
+  signStatement: Ask<
+    { tenantId: TenantId; accountId: AccountId; statement: string; credential: string },
+    { tag: 'signed'; signed: SignedStatement } | { tag: 'wrong' } | { tag: 'no_passkey' }
+  >
 }
 
 export type SessionName = { readonly tenantId: TenantId; readonly id: SessionId }
@@ -147,6 +157,18 @@ export type DemandMet = { readonly tag: 'met'; readonly session: BrowserSession 
 /** `location` is a same-origin path, for a 303 response. */
 export type SignInNeeded = { readonly tag: 'sign_in'; readonly location: string }
 
+/** Everything that verifies an assertion later (WebAuthn section 7.2). */
+export type SignedStatement = {
+  /** Its SHA-256 is the challenge. */
+  readonly statement: string
+  readonly credentialId: Uint8Array
+  /** COSE (RFC 9052 section 7). */
+  readonly publicKey: Uint8Array
+  readonly authenticatorData: Uint8Array
+  readonly clientDataJson: Uint8Array
+  readonly signature: Uint8Array
+}
+
 export type SessionSeen = {
   readonly id: SessionId
   readonly createdAt: Date
@@ -159,5 +181,5 @@ export type SessionSeen = {
 }
 
 export const browserSessions = address<BrowserSessionsProtocol>('browser-sessions', {
-  idempotent: ['read', 'list'],
+  idempotent: ['read', 'list', 'getStatementOptions'],
 })

@@ -1,6 +1,6 @@
 /**
  * Connects forms with `data-passkey` to WebAuthn. Such a form is hidden until this script runs. Submitting it requests
- * a challenge from `data-options`, lets the authenticator sign it, and then submits the form with the response in the
+ * a challenge from `data-options` (or has it in `data-request`), lets the authenticator sign it, and then submits the form with the response in the
  * field `credential`. The response to the form is an ordinary page. `data-passkey-signals` has the arguments of signal
  * methods (WebAuthn Level 3 section 5.1.10), which tell the authenticators what the service accepts. `passkey_sync` is
  * filled where the browser can do this or create passkeys without asking: then the sign-in ends on a page that does both,
@@ -21,6 +21,7 @@
   const CREATE_MS = 5000
 
   async function optionsFor(form) {
+    if (form.dataset.request !== undefined) return JSON.parse(form.dataset.request)
     const body = new URLSearchParams(new FormData(form))
     body.delete('credential')
     const answer = await fetch(form.dataset.options, {

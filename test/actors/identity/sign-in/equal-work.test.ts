@@ -92,7 +92,14 @@ function watchedLogin() {
   const options = { clock, log: silentLogger }
   const sessions = spawnInline(
     browserSessionsActor,
-    { database, clock, random, alwaysTwo: false },
+    {
+      database,
+      clock,
+      random,
+      alwaysTwo: false,
+      registry: new Registry(),
+      relyingParty: null,
+    },
     options,
   )
   const login = spawnInline(

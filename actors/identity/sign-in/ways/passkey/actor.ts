@@ -1,11 +1,11 @@
 /** Passkeys: assembles the handlers. */
 import { boundHandlers, defineActor } from '../../../../../runtime/kernel/actor.js'
-import { counted, counter } from '../../../../platform/metrics.js'
+import { counted } from '../../../../platform/metrics.js'
 import { federatedLogin } from '../federated/protocol.js'
 import { browserSessions } from '../../sessions/protocol.js'
 import { limitsOf } from '../../limits/limits-of.js'
 import { login } from '../../protocol.js'
-import { ceremonies } from './ceremonies.js'
+import { ceremonies, ceremonyOutcomes } from './ceremonies.js'
 import { enrolPasskey, getPasskeyEnrolmentOptions } from './enrolment.js'
 import type { PasskeysNeeds, PasskeyTools } from './needs.js'
 import {
@@ -50,12 +50,7 @@ export const passkeysActor = defineActor<PasskeysProtocol, PasskeysNeeds>({
       ...needs,
       ...limitsOf(needs),
       ceremonies: ceremonies(needs),
-      outcomes: counter(
-        needs.registry,
-        'svc_passkey_ceremonies_total',
-        'Authenticator responses by outcome.',
-        ['step', 'outcome'],
-      ),
+      outcomes: ceremonyOutcomes(needs.registry),
     })
   },
 })

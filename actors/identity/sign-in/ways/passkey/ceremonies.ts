@@ -1,5 +1,6 @@
 /** WebAuthn challenges: created, sent to a browser with the options of a ceremony, and used up by the response. */
 import type { AuthenticatorTransport } from '@simplewebauthn/server'
+import type { Registry } from 'prom-client'
 import type { Clock } from '../../../../../runtime/kernel/clock.js'
 import type { Random } from '../../../../../runtime/kernel/random.js'
 import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
@@ -16,8 +17,15 @@ import { webauthn } from './library.js'
 import { namesOf, type Owner } from './signals.js'
 import type { RelyingParty } from './settings.js'
 import { inTenant } from '../../../../platform/in-tenant.js'
+import { counter } from '../../../../platform/metrics.js'
 
 const CHALLENGE_BYTES = 32
+
+export const ceremonyOutcomes = (registry: Registry) =>
+  counter(registry, 'svc_passkey_ceremonies_total', 'Authenticator responses by outcome.', [
+    'step',
+    'outcome',
+  ])
 
 export type Bound = Pick<PasskeyCeremony, 'tenantId' | 'purpose' | 'sessionId'> & {
   /** Secret of the browser. */
@@ -109,7 +117,7 @@ function ceremonyOf({ browser, ...bound }: Bound, challenge: string): PasskeyCer
   return { ...bound, challengeSha256: sha256(challenge), browserSha256: sha256(browser) }
 }
 
-function described({ credentialId, transports }: PasskeyRow) {
+export function described({ credentialId, transports }: PasskeyRow) {
   return {
     id: base64url(credentialId),
     transports: transports as AuthenticatorTransport[],

@@ -40,3 +40,10 @@ export async function prove(
   const signed = await verifySignature(needs.relyingParty, passkey, asserting, challenge)
   return { passkey, signed }
 }
+
+/** Two devices use one key, so one of them is a clone (WebAuthn section 6.1.1). */
+export const COPIED = {
+  type: 'security.suspicious_activity',
+  sessionId: null,
+  fields: { reason: 'passkey_counter' },
+} as const

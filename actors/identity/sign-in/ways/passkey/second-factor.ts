@@ -1,7 +1,11 @@
 /** A passkey as the second factor. */
 import type { MessageContext } from '../../../../../runtime/kernel/actor.js'
 import { appendEvents } from '../../../../../storage/platform/outbox.js'
-import { listPasskeys, type PasskeyRow, spendPasskeyCounter } from '../../../../../storage/identity/passkeys.js'
+import {
+  listPasskeys,
+  type PasskeyRow,
+  spendPasskeyCounter,
+} from '../../../../../storage/identity/passkeys.js'
 import type { BrowserSessionRow } from '../../../../../storage/identity/browser-sessions.js'
 import { personEvent } from '../../../../platform/people/person-events.js'
 import { amrWith, attempted, eventBase, signedIn, verified } from '../../second-factors/attempt.js'
@@ -9,8 +13,7 @@ import { flowPage, methodsOf, onward, readProgress, sessionAt } from '../../flow
 import type { FactorShown, SignedIn } from '../../protocol.js'
 import type { PasskeyHandler, PasskeyTools } from './needs.js'
 import { levelOfPasskey, methodsOfPasskey } from './credential.js'
-import { prove } from './proof.js'
-import { COPIED } from './sign-in.js'
+import { COPIED, prove } from './proof.js'
 import { inTenant } from '../../../../platform/in-tenant.js'
 
 const bound = ({ tenantId, id }: BrowserSessionRow, browser: string) =>

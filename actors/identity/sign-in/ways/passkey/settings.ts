@@ -62,3 +62,7 @@ export function relyingParty(
   const { hostname, origin } = new URL(issuer)
   return { id: rp_id ?? hostname, origins: origins.length === 0 ? [origin] : origins, ceremonySecs }
 }
+
+/** Null where passkeys are off. */
+export const relyingPartyOf = (settings: PasskeySettings, issuer: string): RelyingParty | null =>
+  settings.enabled ? relyingParty(settings, issuer) : null

@@ -18,7 +18,7 @@ import { openSession } from '../../sessions/open-session.js'
 import { loginShown } from '../ways-in.js'
 import type { PasskeyHandler, PasskeyTools } from './needs.js'
 import { levelOfPasskey, methodsOfPasskey, type Signed } from './credential.js'
-import { prove } from './proof.js'
+import { COPIED, prove } from './proof.js'
 import type { Ceremony, PasskeyEnrolled } from './protocol.js'
 import { codesFor } from './registration.js'
 
@@ -123,10 +123,3 @@ async function open(
   if (recoveryCodes.length === 0) return signedIn
   return { ...flowPage(flowToken, flow), ...signedIn, tag: 'enrolled', recoveryCodes }
 }
-
-/** Two devices use one key, so one of them is a clone (WebAuthn section 6.1.1). */
-export const COPIED = {
-  type: 'security.suspicious_activity',
-  sessionId: null,
-  fields: { reason: 'passkey_counter' },
-} as const
