@@ -4,6 +4,7 @@
  */
 import { z } from 'zod'
 import type { ZodOpenApiPathItemObject } from 'zod-openapi'
+import { DelegationIntent } from '../actors/domain/agents/delegation-intent.js'
 import {
   EVENT_CATALOGUE,
   EXAMPLE_ID,
@@ -33,7 +34,10 @@ export function eventDocument(type: EventType): { schema: z.ZodType; example: ob
   const fields = Object.entries<Fields[string]>({ ...common, ...FIELDS[type] })
   const members = fields.filter(([, [, example]]) => example !== undefined)
   const data = z
-    .looseObject(Object.fromEntries(members.map(([name, [schema]]) => [name, schema])))
+    .looseObject({
+      ...Object.fromEntries(members.map(([name, [schema]]) => [name, schema])),
+      delegation: DelegationIntent.optional(),
+    })
     .describe('More members may be added.')
   const schema = z.object({
     event_id: z.uuid(),

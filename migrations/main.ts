@@ -1,6 +1,6 @@
 /**
  * Migrates a database to the schema of this program. Migrations run forward only, one transaction per file, one runner at
- * a time.
+ * a time. A file that builds indexes concurrently has no transaction.
  *
  * node-pg-migrate is not used, because a second runner must wait (there it fails immediately), and because files that
  * were edited after they were applied must be refused.
@@ -22,7 +22,7 @@ import {
 } from '../storage/platform/schema-version.js'
 import { DatabaseUnavailable } from '../storage/platform/unavailable.js'
 import { convertMailDomains } from './mail-domains.js'
-import { lockTables, TableInUse } from './table-locks.js'
+import { concurrentStatements, lockTables, TableInUse } from './table-locks.js'
 
 /**
  * An arbitrary constant, which must never change. The runner of the release before takes only this lock. The release after
@@ -231,8 +231,13 @@ async function applyOnce(
       await client.query('rollback')
       return null
     }
-    await lockTables(client, file.sql, awaited)
-    await client.query(file.sql)
+    const statements = concurrentStatements(file.sql)
+    if (statements === null) {
+      await lockTables(client, file.sql, awaited)
+      await client.query(file.sql)
+    } else {
+      await buildIndexes(client, statements)
+    }
     const durationMs = Math.round(performance.now() - startedMs)
     await client.query(
       'insert into svc_migrations (name, checksum, duration_ms, oldest_build) values ($1, $2, $3, $4)',
@@ -246,6 +251,16 @@ async function applyOnce(
       cause: error,
     })
   }
+}
+
+/**
+ * Builds indexes outside of the transaction of their file, which begins anew afterwards. Nobody waits for the table: neither
+ * the statements of the service, nor the build, which has no time limit.
+ */
+async function buildIndexes(client: Client, statements: readonly string[]): Promise<void> {
+  await client.query('rollback')
+  for (const statement of statements) await client.query(statement)
+  await client.query('begin')
 }
 
 function describe(error: unknown): string {

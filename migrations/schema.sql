@@ -1251,6 +1251,8 @@ create table audit_events (
   constraint audit_events_sequence_check CHECK ((sequence > 0))
 );
 CREATE INDEX audit_events_in_time ON public.audit_events USING btree (tenant_id, occurred_at, sequence);
+CREATE INDEX audit_events_of_request ON public.audit_events USING btree (request_id, tenant_id, occurred_at, sequence) WHERE (request_id IS NOT NULL);
+CREATE INDEX audit_events_of_resource ON public.audit_events USING btree (tenant_id, ((resource ->> 'id'::text)), occurred_at, sequence) WHERE (resource IS NOT NULL);
 CREATE INDEX audit_events_of_type ON public.audit_events USING btree (tenant_id, type, occurred_at, sequence);
 CREATE INDEX audit_events_time ON public.audit_events USING brin (occurred_at);
 alter table audit_events enable row level security;
@@ -1780,6 +1782,7 @@ create table delegation_requests (
   expires_at timestamp with time zone not null,
   decided_at timestamp with time zone,
   decided_by text,
+  purpose text,
   constraint delegation_requests_pkey PRIMARY KEY (tenant_id, id),
   constraint delegation_requests_device_code_sha256_key UNIQUE (device_code_sha256),
   constraint delegation_requests_user_code_key UNIQUE (user_code),
@@ -1814,6 +1817,7 @@ create table delegations (
   expires_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
   revoked_reason text,
+  purpose text,
   constraint delegations_pkey PRIMARY KEY (tenant_id, id),
   constraint delegations_check CHECK (((revoked_at IS NULL) = (revoked_reason IS NULL))),
   constraint delegations_level_check CHECK (((level >= 1) AND (level <= 3))),

@@ -28,6 +28,20 @@ export function statementsOf(sql: string): string[] {
   return Array.from(statements, ([text]) => text.replaceAll(/\s+/g, ' ').trim().toLowerCase())
 }
 
+/** `create index concurrently` and `drop index concurrently`, which PostgreSQL runs outside of transactions only. */
+const CONCURRENT = /^(?:create|drop) index concurrently /
+
+/**
+ * The statements of a migration that builds its indexes while the service writes. Null for any other. The file drops an
+ * index before it builds it, because a build that was interrupted leaves an invalid one.
+ */
+export function concurrentStatements(sql: string): readonly string[] | null {
+  const statements = statementsOf(sql).filter((statement) => statement !== '')
+  return statements.length > 0 && statements.every((one) => CONCURRENT.test(one))
+    ? statements
+    : null
+}
+
 /** The tables and indexes that a migration names, those that it creates too, with the strongest mode of each. */
 export function namedLocks(sql: string): ReadonlyMap<string, LockMode> {
   const locks = new Map<string, LockMode>()

@@ -1,4 +1,5 @@
 /** Audit events: the action, the actors, and the subject on whose behalf they act. */
+import type { DelegationIntent } from './agents/delegation-intent.js'
 import type { Principal } from './principal.js'
 
 export type AuditOutcome = 'success' | 'failure' | 'denied'
@@ -146,6 +147,7 @@ export function doneBy({ principal, address }: Caller): {
   readonly actors: readonly AuditParty[]
   readonly clientId: string
   readonly delegationId: string | null
+  readonly delegation: DelegationIntent | undefined
   readonly ip: string
 } {
   return {
@@ -153,6 +155,7 @@ export function doneBy({ principal, address }: Caller): {
     actors: principal.actors.map(({ sub, subjectType }) => ({ sub, subject_type: subjectType })),
     clientId: principal.clientId,
     delegationId: principal.delegationId,
+    delegation: principal.delegation,
     ip: address,
   }
 }

@@ -3,6 +3,7 @@ import type { z } from 'zod'
 import type { Clock } from '../../runtime/kernel/clock.js'
 import type { Random } from '../../runtime/kernel/random.js'
 import { actorOf, type AuditParty, type Caller, doneBy } from './audit.js'
+import type { DelegationIntent } from './agents/delegation-intent.js'
 import { EVENT_CATALOGUE } from './event-catalogue.js'
 import type { AgentId, KeyFingerprint, TenantId } from './ids.js'
 
@@ -75,13 +76,14 @@ export type NewEvent = {
   readonly type: EventType
   readonly occurredAt: Date
   readonly data: Record<string, unknown>
-  /** Further members of the audit event. Never sent to receivers. */
+  /** Further members of the audit event. Receivers get `delegation` alone, in the data. */
   readonly audit?: {
     readonly subject?: AuditParty
     readonly actors?: readonly AuditParty[]
     readonly clientId?: string | null
     readonly grantId?: string | null
     readonly delegationId?: string | null
+    readonly delegation?: DelegationIntent | undefined
     readonly ip?: string
   }
 }

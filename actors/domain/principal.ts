@@ -1,4 +1,5 @@
 /** The principal of a request: the verified content of an access token. */
+import type { DelegationIntent } from './agents/delegation-intent.js'
 import type { DelegationId, OrganizationId, SessionId, TenantId } from './ids.js'
 
 export type SubjectType = 'human' | 'agent' | 'service'
@@ -29,6 +30,8 @@ export type Principal = {
   /** Outermost actor first. Empty for a direct token. */
   readonly actors: readonly ActingParty[]
   readonly delegationId: DelegationId | null
+  /** What the delegation is for. Absent without one, and in tokens of older releases. */
+  readonly delegation?: DelegationIntent | undefined
   readonly sessionId: SessionId | null
   /** The consent grant of the user for the application. Revoking it revokes the token. */
   readonly grantId?: string | null | undefined

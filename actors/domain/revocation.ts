@@ -4,17 +4,16 @@
  * docs/concepts/ends.md.
  */
 import type { Random } from '../../runtime/kernel/random.js'
+import { type DelegationFacts, delegationIntent } from './agents/delegation-intent.js'
 import { actorOf, byPerson, type Caller, doneBy } from './audit.js'
 import { catalogued, type NewEvent } from './events.js'
 import type { TenantId } from './ids.js'
 
 /** A delegation after its revocation. */
-type RevokedDelegation = {
+type RevokedDelegation = DelegationFacts & {
   readonly tenantId: TenantId
-  readonly id: string
   readonly agentId: string
   readonly subject: string
-  readonly scopes: readonly string[]
   readonly revokedAt: Date | null
   readonly revokedReason: string | null
 }
@@ -67,7 +66,11 @@ export function delegationsRevoked(
           reason: delegation.revokedReason ?? 'revoked',
         },
       ),
-      ...(audit === undefined ? {} : { audit: { ...audit, delegationId: delegation.id } }),
+      audit: {
+        ...audit,
+        delegationId: delegation.id,
+        delegation: delegationIntent(delegation),
+      },
     }
   })
 }

@@ -1,14 +1,16 @@
-/** `svc audit`: verifies an exported audit chain, without a service or a database. */
+/** `svc audit`: verifies an exported audit chain, without a service or a database, and explains a request. */
 import { createReadStream } from 'node:fs'
 import { createInterface } from 'node:readline'
 import type { Command } from 'commander'
 import { type AuditRecord, ChainCheck } from '../../storage/operations/audit-chain.js'
-import { type CommandHost, lineHost } from './output.js'
-import { resultText } from './target.js'
+import { explain, explanationText } from './audit/explain.js'
+import { errorText } from '../process/error-text.js'
+import { resultText, withTarget } from './target.js'
+import { type DatabaseCommandHost, databaseHost } from './trace.js'
 
-/** Adds `audit` with its sub-command to the program. */
-export function auditCommand(program: Command, host: CommandHost = lineHost): void {
-  const audit = program.command('audit').description('work with exported audit chains')
+/** Adds `audit` with its sub-commands to the program. */
+export function auditCommand(program: Command, host: DatabaseCommandHost = databaseHost()): void {
+  const audit = program.command('audit').description('verify audit chains, explain requests')
   audit
     .command('verify')
     .argument('<file>', 'JSON lines, as returned by GET /api/v1/audit-events/export')
@@ -20,6 +22,24 @@ export function auditCommand(program: Command, host: CommandHost = lineHost): vo
         host.out(resultText(json, found, text))
       } catch (error) {
         host.err(`svc audit: ${error instanceof Error ? error.message : String(error)}`)
+        host.exitWith(1)
+      }
+    })
+  audit
+    .command('explain')
+    .argument('<request-id>', 'the x-request-id of a response')
+    .description('who did it, through whom, for what, by which grant or rule, and the outcome')
+    .option('--json', 'as JSON')
+    .action(async (requestId: string, { json = false }: { json?: boolean }) => {
+      try {
+        const events = await explain(requestId, host.open)
+        host.out(
+          json
+            ? JSON.stringify(withTarget({ request_id: requestId, events }), null, 2)
+            : explanationText(events),
+        )
+      } catch (error) {
+        host.err(`svc audit explain: ${errorText(error)}`)
         host.exitWith(1)
       }
     })

@@ -26,8 +26,11 @@ export type TraceEntry = {
   readonly source: 'log' | 'audit' | 'webhook' | 'egress'
 } & Readonly<Record<string, unknown>>
 
-interface TraceCommandHost extends CommandHost {
+/** A command that reads the database. */
+export interface DatabaseCommandHost extends CommandHost {
   readonly open: () => Promise<Pick<DatabaseHouse, 'database' | 'close'>>
+}
+interface TraceCommandHost extends DatabaseCommandHost {
   readonly stdin: Readable
 }
 
@@ -55,7 +58,10 @@ const LEVELS: Readonly<Record<number, string>> = {
 }
 
 /** Adds `trace` to the program. */
-export function traceCommand(program: Command, host: TraceCommandHost = processHost()): void {
+export function traceCommand(
+  program: Command,
+  host: TraceCommandHost = { ...databaseHost(), stdin: process.stdin },
+): void {
   program
     .command('trace')
     .argument('<request-id>', 'the x-request-id of a response')
@@ -89,9 +95,7 @@ async function traced(
   { log, since }: TraceOptions,
   { open, stdin }: TraceCommandHost,
 ): Promise<readonly TraceEntry[]> {
-  if (!REQUEST_ID.test(requestId))
-    throw new Error('a request id has 1 to 128 characters of A-Z a-z 0-9 . _ -')
-  const window = windowOf(requestId, since)
+  const window = traceWindow(requestId, since)
   const lines: TraceEntry[] = []
   for (const file of log) {
     const input = file === '-' ? stdin : createReadStream(file, 'utf8')
@@ -117,8 +121,9 @@ async function traced(
   }
 }
 
-/** The time in which to look: from the id if it has a time, otherwise from `--since`. */
-function windowOf(requestId: string, since: string | undefined): TraceWindow {
+/** The time in which to look: from the id if it has a time, otherwise from `--since`. @throws for an invalid id. */
+function traceWindow(requestId: string, since: string | undefined): TraceWindow {
+  requireRequestId(requestId)
   if (since !== undefined) {
     const from = new Date(since)
     if (Number.isNaN(from.getTime())) throw new Error('--since must be a time of RFC 3339')
@@ -128,6 +133,12 @@ function windowOf(requestId: string, since: string | undefined): TraceWindow {
   if (parts === null) return { since: null, until: null }
   const ms = Number.parseInt(`${parts[1]}${parts[2]}`, 16)
   return { since: new Date(ms - BEFORE_MS), until: new Date(ms + AFTER_MS) }
+}
+
+/** @throws with a message for an operator. */
+export function requireRequestId(text: string): void {
+  if (!REQUEST_ID.test(text))
+    throw new Error('a request id has 1 to 128 characters of A-Z a-z 0-9 . _ -')
 }
 
 /** The lines of the request. Other lines, and lines that are not JSON, are skipped. */
@@ -249,15 +260,12 @@ function summary(entry: TraceEntry): string {
   }
 }
 
-function processHost(): TraceCommandHost {
-  return {
-    open: () =>
-      openDatabaseTools({
-        environment: readEnvironment(),
-        cwd: process.cwd(),
-        uid: process.getuid?.(),
-      }),
-    stdin: process.stdin,
-    ...lineHost,
-  }
-}
+export const databaseHost = (): DatabaseCommandHost => ({
+  open: () =>
+    openDatabaseTools({
+      environment: readEnvironment(),
+      cwd: process.cwd(),
+      uid: process.getuid?.(),
+    }),
+  ...lineHost,
+})

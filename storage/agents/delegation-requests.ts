@@ -12,6 +12,7 @@ type NewDelegationRequest = {
   readonly userCode: string
   readonly scopes: readonly string[]
   readonly audience: string
+  readonly purpose: string | null
   readonly address: string
   /** Seconds. */
   readonly interval: number
@@ -25,8 +26,8 @@ export const insertDelegationRequest = (tx: Transaction, r: NewDelegationRequest
     name: 'delegation_request.insert',
     text: `insert into delegation_requests (tenant_id, id, agent_id, key_fingerprint,
              device_code_sha256, user_code, scopes, audience, address, interval_secs, created_at,
-             expires_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)
+             expires_at, purpose)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
            on conflict (user_code) do nothing`,
     values: [
       r.tenantId,
@@ -41,6 +42,7 @@ export const insertDelegationRequest = (tx: Transaction, r: NewDelegationRequest
       r.interval,
       r.createdAt,
       r.expiresAt,
+      r.purpose,
     ],
   })
 
@@ -112,6 +114,7 @@ export type ShownRequest = {
   readonly keyFingerprint: string | null
   readonly userCode: string
   readonly scopes: readonly string[]
+  readonly purpose: string | null
   readonly audience: string
   /** Name of the application with this audience; null for this service. */
   readonly audienceName: string | null
@@ -141,7 +144,7 @@ export const findDelegationRequest = (tx: Transaction, userCode: string) =>
               where m.member_type = 'agent' and m.member_id = r.agent_id
               order by o.verified_at, o.domain limit 1) as "agentDomain",
              r.key_fingerprint as "keyFingerprint",
-             r.user_code as "userCode", r.scopes, r.audience, p.name as "audienceName", r.address,
+             r.user_code as "userCode", r.scopes, r.purpose, r.audience, p.name as "audienceName", r.address,
              r.status, r.created_at as "createdAt", r.expires_at as "expiresAt",
              r.decided_by as "decidedBy",
              t.status = 'active' and ${agentInForce('r.agent_id')}

@@ -12,12 +12,19 @@ import {
 import { removing } from '../platform/portable/expiry.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
+/** SQL: what a delegation is for (`DelegationFacts`), as JSON. */
+export const delegationFacts = (tenantId: string, id: string) =>
+  `(select jsonb_build_object('id', d.id, 'purpose', d.purpose, 'scopes', d.scopes, 'audience', d.audience,
+     'expiresAt', d.expires_at) from delegations d where d.tenant_id = ${tenantId} and d.id = ${id})`
+
 export type DelegationRow = {
   readonly tenantId: string
   readonly id: string
   readonly agentId: string
   /** As shown to the person. */
   readonly agentName: string
+  /** As the agent stated it and the person saw it. Null without one. */
+  readonly purpose: string | null
   /** The person, by their subject in the tenant. */
   readonly subject: string
   readonly organizationId: string | null
@@ -33,7 +40,7 @@ export type DelegationRow = {
 }
 
 const COLUMNS =
-  columnsOf(`tenant_id id agent_id agent_name subject organization_id scopes audience level amr
+  columnsOf(`tenant_id id agent_id agent_name purpose subject organization_id scopes audience level amr
   auth_time created_at expires_at revoked_at revoked_reason`)
 
 export const insertDelegation = (
@@ -43,8 +50,8 @@ export const insertDelegation = (
   execute(tx, {
     name: 'delegation.insert',
     text: `insert into delegations (tenant_id, id, agent_id, agent_name, subject, organization_id,
-             scopes, audience, level, amr, auth_time, created_at, expires_at)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
+             scopes, audience, level, amr, auth_time, created_at, expires_at, purpose)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`,
     values: [
       d.tenantId,
       d.id,
@@ -59,6 +66,7 @@ export const insertDelegation = (
       d.authTime,
       d.createdAt,
       d.expiresAt,
+      d.purpose,
     ],
   })
 

@@ -1,4 +1,6 @@
 /** Refresh tokens and their families: each token is rotated once, and a family is revoked as a whole (RFC 9700 section 4.14.2). */
+import type { DelegationFacts } from '../../actors/domain/agents/delegation-intent.js'
+import { delegationFacts } from '../agents/delegations.js'
 import type { RequestedClaims, AuthorizationDetails } from './authorization-codes.js'
 import { agentInForce, personInForce, tenantInForce } from '../platform/in-force.js'
 import { eachEventValues, insertWonEvents, type OutboxEvent } from '../platform/outbox.js'
@@ -49,6 +51,7 @@ export type RefreshTokenRow = {
   readonly claims: RequestedClaims | null
   /** Set if an agent acts for the user of the session. */
   readonly delegationId: string | null
+  readonly delegation: DelegationFacts | null
   readonly sessionEndedAt: Date | null
   readonly tenantActive: boolean
   /** The client, the user and the key of the session are all still valid. */
@@ -90,6 +93,8 @@ function finding(hashes: readonly Uint8Array[]): Statement {
              f.authorization_details as "authorizationDetails", f.claims,
              case when s.subject_type = 'human' and s.agent_id is not null then s.id end
                as "delegationId",
+             case when s.subject_type = 'human' and s.agent_id is not null
+               then ${delegationFacts('s.tenant_id', 's.id')} end as delegation,
              s.ended_at as "sessionEndedAt",
              ${tenantInForce('t.tenant_id')} as "tenantActive",
              ((${agentInForce('f.client_id')}

@@ -1,4 +1,5 @@
 /** Audit events: written in the transaction of the audited change, listed, and read in order. */
+import type { DelegationIntent } from '../../actors/domain/agents/delegation-intent.js'
 import {
   type AuditOutcome,
   type AuditParty,
@@ -32,6 +33,8 @@ export type NewAuditEvent = {
   readonly ip: string | null
   /** Plain JSON. Never a secret. */
   readonly data: Readonly<Record<string, unknown>>
+  /** Becomes a member of the data. */
+  readonly delegation?: DelegationIntent | null | undefined
 }
 
 /**
@@ -59,7 +62,15 @@ export function appendAudit(tx: Transaction, events: readonly NewAuditEvent[]): 
 
 /** The hashed text of an event, as `canonicalEvent` writes it. */
 export function auditLine(event: NewAuditEvent): string {
-  return lineOf(event, canonicalJson(event.data), isoTime(event.occurredAt))
+  return lineOf(event, auditData(event.data, event.delegation), isoTime(event.occurredAt))
+}
+
+/** The data of an event as canonical JSON, with the delegation under which it happened. */
+export function auditData(
+  data: NewAuditEvent['data'],
+  delegation: NewAuditEvent['delegation'],
+): string {
+  return canonicalJson(delegation == null ? data : { ...data, delegation })
 }
 
 /**
@@ -68,7 +79,7 @@ export function auditLine(event: NewAuditEvent): string {
  * passed to SQL as one text, which is cheaper than an array.
  */
 export function lineOf(
-  event: Omit<NewAuditEvent, 'data' | 'occurredAt'>,
+  event: Omit<NewAuditEvent, 'data' | 'delegation' | 'occurredAt'>,
   data: string,
   occurredAt: string,
 ): string {
@@ -105,16 +116,21 @@ export type AuditAbout = {
 
 const ANY: AuditAbout = { resourceType: null, resourceId: null, requestId: null }
 
-/** SQL: whether an event is about this, with parameters from a number on. */
-const isAbout = (first: number) => `($${first}::text is null or resource ->> 'type' = $${first})
-             and ($${first + 1}::text is null or resource ->> 'id' = $${first + 1})
-             and ($${first + 2}::text is null or request_id = $${first + 2})`
-
-const aboutValues = ({ resourceType, resourceId, requestId }: AuditAbout) => [
-  resourceType,
-  resourceId,
-  requestId,
-]
+/**
+ * SQL: whether an event is about this, with parameters from a number on, and their values. Filters that are not given are not
+ * in the text, because a plan that has to serve them all uses no index.
+ */
+function aboutFilter({ resourceType, resourceId, requestId }: AuditAbout, first: number) {
+  const given = [
+    ["resource ->> 'type'", resourceType],
+    ["resource ->> 'id'", resourceId],
+    ['request_id', requestId],
+  ].filter(([, value]) => value !== null)
+  return {
+    text: given.map(([column], index) => `and ${column} = $${first + index}`).join(' '),
+    values: given.map(([, value]) => value),
+  }
+}
 
 type AuditFilter = AuditAbout & {
   readonly type: string | null
@@ -134,6 +150,7 @@ export async function listAuditEventRows(
   after: { readonly createdAt: Date; readonly id: string } | null,
 ): Promise<AuditRecord[]> {
   await numberEvents(tx, tenantId)
+  const filter = aboutFilter(about, 9)
   const { rows } = await tx.query<AuditRow>({
     name: 'audit.list',
     text: `select ${COLUMNS} from audit_events
@@ -143,7 +160,7 @@ export async function listAuditEventRows(
                or actors @> jsonb_build_array(jsonb_build_object('sub', $3)))
              and ($4::timestamptz is null or occurred_at >= $4)
              and ($5::timestamptz is null or occurred_at < $5)
-             and ${isAbout(9)}
+             ${filter.text}
              and ($7::timestamptz is null or (occurred_at, sequence) < ($7, coalesce(
                (select seen.sequence from audit_events seen
                 where seen.tenant_id = $1 and seen.occurred_at = $7 and seen.id = $8::uuid), 0)))
@@ -157,7 +174,7 @@ export async function listAuditEventRows(
       limit,
       after?.createdAt ?? null,
       after?.id ?? null,
-      ...aboutValues(about),
+      ...filter.values,
     ],
   })
   return rows.map(recordOf)
@@ -172,11 +189,12 @@ export async function auditEventsAfter(
   about: AuditAbout = ANY,
 ): Promise<AuditRecord[]> {
   await numberEvents(tx, tenantId)
+  const filter = aboutFilter(about, 4)
   const { rows } = await tx.query<AuditRow>({
     name: 'audit.after',
     text: `select ${COLUMNS} from audit_events
-           where tenant_id = $1 and sequence > $2 and ${isAbout(4)} order by sequence limit $3`,
-    values: [tenantId, sequence, limit, ...aboutValues(about)],
+           where tenant_id = $1 and sequence > $2 ${filter.text} order by sequence limit $3`,
+    values: [tenantId, sequence, limit, ...filter.values],
   })
   return rows.map(recordOf)
 }

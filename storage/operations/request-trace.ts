@@ -1,5 +1,6 @@
 /** Finds what the database knows of one request: audit events and webhook attempts. It reads all tenants. */
 import { allRows, type Transaction } from '../platform/sql.js'
+import type { AuditParty, AuditResource } from './audit-chain.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** An audit event of the request. */
@@ -10,9 +11,11 @@ export type TracedEvent = {
   readonly occurredAt: Date
   readonly outcome: string
   readonly clientId: string | null
-  readonly subject: unknown
-  readonly actors: unknown
-  readonly resource: unknown
+  readonly delegationId: string | null
+  readonly grantId: string | null
+  readonly subject: AuditParty | null
+  readonly actors: readonly AuditParty[]
+  readonly resource: AuditResource | null
   readonly ip: string | null
   readonly data: Readonly<Record<string, unknown>>
 }
@@ -49,13 +52,13 @@ export const eventsOfRequest = (
 ) =>
   allRows<TracedEvent>(tx, {
     name: 'trace.events',
-    text: `select ${columnsOf('tenant_id id type occurred_at outcome client_id subject actors resource ip data')}
+    text: `select ${columnsOf('tenant_id id type occurred_at outcome client_id delegation_id grant_id subject actors resource ip data')}
            from audit_events
            where request_id = $1 and occurred_at >= coalesce($2::timestamptz, '-infinity')
              and occurred_at < coalesce($3::timestamptz, 'infinity')
            union all
            select tenant_id, id, type, occurred_at, e.members ->> 'outcome',
-                  e.members ->> 'client_id', nullif(e.members -> 'subject', 'null'),
+                  e.members ->> 'client_id', e.members ->> 'delegation_id', e.members ->> 'grant_id', nullif(e.members -> 'subject', 'null'),
                   e.members -> 'actors', nullif(e.members -> 'resource', 'null'),
                   e.members ->> 'ip', e.members -> 'data'
            from unnumbered_events u, unnest(string_to_array(u.line, chr(10))) l (line),
@@ -87,3 +90,22 @@ export async function attemptsOfEvents(
     values: [events.map(({ tenantId }) => tenantId), events.map(({ id }) => id)],
   })
 }
+
+/** A grant of the vault under which a call was made. */
+export type UsedGrant = {
+  readonly id: string
+  readonly kind: 'vault_grant' | 'vault_lease'
+  readonly grantee: string
+}
+
+/** The grants and leases of a tenant with these ids. */
+export const usedGrants = (tx: Transaction, tenantId: string, ids: readonly string[]) =>
+  allRows<UsedGrant>(tx, {
+    name: 'trace.grants',
+    text: `select id, 'vault_grant' as kind, grantee_type || ' ' || grantee_id as grantee from vault_grants
+           where tenant_id = $1 and id = any($2::uuid[])
+           union all
+           select id, 'vault_lease', 'agent ' || recipient_id from vault_leases
+           where tenant_id = $1 and id = any($2::uuid[])`,
+    values: [tenantId, ids],
+  })

@@ -2,8 +2,7 @@
 import { randomUUID } from 'node:crypto'
 import { isoTime } from '../../runtime/kernel/text/iso-time.js'
 import { quoted } from '../../runtime/kernel/text/json-text.js'
-import { lineOf, type NewAuditEvent } from '../operations/audit.js'
-import { canonicalJson } from '../operations/audit-chain.js'
+import { auditData, lineOf, type NewAuditEvent } from '../operations/audit.js'
 
 export interface NewEvent {
   /** UUIDv7, from `Random.uuid()`. */
@@ -14,7 +13,10 @@ export interface NewEvent {
   /** The data for receivers: plain JSON without secrets. */
   readonly data: Record<string, unknown>
   readonly occurredAt: Date
-  /** Members of the audit record that are added to `data` or override its members. Never sent to receivers. */
+  /**
+   * Members of the audit record that override what the data says. Receivers get `delegation` alone, which is added to the
+   * data.
+   */
   readonly audit?:
     | Partial<Omit<NewAuditEvent, 'id' | 'tenantId' | 'type' | 'occurredAt' | 'data'>>
     | undefined
@@ -64,7 +66,7 @@ function textOf({ id, tenantId, type, data, audit = {} }: Told, occurredAt: stri
       outcome: audit.outcome ?? (FAILED.test(type) ? 'failure' : 'success'),
       ip: audit.ip ?? null,
     },
-    canonicalJson(rest),
+    auditData(rest, audit.delegation),
     occurredAt,
   )
   const isOfRecord =

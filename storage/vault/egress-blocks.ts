@@ -3,6 +3,8 @@
  * recorded. It is committed before the first of these calls, so a killed process leaves a record of how many calls may
  * be missing (docs/reference/vault.md).
  */
+import type { DelegationFacts } from '../../actors/domain/agents/delegation-intent.js'
+import { delegationFacts } from '../agents/delegations.js'
 import { allRows, firstRow, type Statement, type Transaction } from '../platform/sql.js'
 import type { AuthorityRef, AuthorityRow } from './egress-authorities.js'
 
@@ -225,7 +227,11 @@ export function closingEgressBlocks(tenantId: string, ids: readonly string[]): S
   }
 }
 
-export type LostBlockRow = EgressBlockRow & { openedAt: Date; renewedAt: Date }
+export type LostBlockRow = EgressBlockRow & {
+  openedAt: Date
+  renewedAt: Date
+  delegation: DelegationFacts | null
+}
 
 /**
  * Takes blocks of killed processes, at most `limit`. The caller must record them in the same transaction. Concurrent
@@ -240,6 +246,7 @@ export const takeLostBlocks = (tx: Transaction, limit: number) =>
              order by renewed_at limit $1 for update skip locked)
            returning tenant_id as "tenantId", id, credential_id as "credentialId", authority_id as "authorityId",
              agent_id as "agentId", delegation_id as "delegationId",
+             ${delegationFacts('egress_blocks.tenant_id', 'egress_blocks.delegation_id::uuid')} as delegation,
              least(calls_max, requests_held)::integer as "callsMax", requests_held as "requestsHeld",
              bytes_held as "bytesHeld", opened_at as "openedAt", renewed_at as "renewedAt"`,
     values: [limit],

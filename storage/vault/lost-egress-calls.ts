@@ -3,6 +3,7 @@
  * killed. They are found by time, which costs running calls nothing: a call that started longer ago than
  * any call may run has ended.
  */
+import type { DelegationIntent } from '../../actors/domain/agents/delegation-intent.js'
 import type { AuditParty } from '../operations/audit-chain.js'
 import { execute, type Transaction } from '../platform/sql.js'
 
@@ -41,6 +42,7 @@ export type LostCallRow = {
   actors: AuditParty[]
   clientId: string | null
   delegationId: string | null
+  delegation: DelegationIntent | null
   grantId: string | null
   requestId: string | null
   ip: string | null
@@ -100,7 +102,7 @@ export async function takeLostCalls(tx: Transaction): Promise<LostCalls | undefi
            select b.tenant_id as "tenantId", b.end_id as "endId", e.data -> 'actor' as actor,
              e.data -> 'resource' as resource, e.data ->> 'host' as host,
              e.data ->> 'method' as method, a.subject, a.actors, a.client_id as "clientId",
-             a.delegation_id as "delegationId", a.grant_id as "grantId",
+             a.delegation_id as "delegationId", a.data -> 'delegation' as delegation, a.grant_id as "grantId",
              a.request_id as "requestId", a.ip
            from lost b
            cross join lateral (select * from audit_events a where a.tenant_id = b.tenant_id

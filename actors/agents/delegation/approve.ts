@@ -3,6 +3,7 @@
  * delegation. Every page load reads the request and the session again, because a redirect back to the
  * page does not prove a sign-in (docs/reference/agents.md).
  */
+import { delegationIntent } from '../../domain/agents/delegation-intent.js'
 import { byPerson } from '../../domain/audit.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
@@ -193,16 +194,18 @@ async function requireSession(
 
 /** Stores the decision and its audit event. False when a concurrent decision came first. */
 async function decide(
-  { database, clock, random }: DelegationNeeds,
+  { database, clock, random, settings }: DelegationNeeds,
   { row, session }: Ready,
   approved: Approved | null,
   address: string,
   { requestId }: MessageContext,
 ): Promise<boolean> {
   const now = clock.now()
-  const { tenantId, id } = row
+  const { tenantId, id, purpose, audience } = row
   const { scopes, approval } = approved ?? { scopes: row.scopes, approval: null }
   const decision = approved === null ? 'denied' : 'approved'
+  // As the delegation will have it when the agent gets its token.
+  const expiresAt = new Date(now.getTime() + settings.delegation_ttl_secs * 1000)
   return database.tenant(tenantId, async (tx) => {
     // The grantable scopes were read from the session, so it must still be open.
     if (!(await holdOpenSession(tx, tenantId, session.id))) return false
@@ -213,10 +216,11 @@ async function decide(
         id,
         agentId: row.agentId,
         agentName: row.agentName,
+        purpose,
         subject: session.sub,
         organizationId: session.organizationId,
-        scopes: approved.scopes,
-        audience: row.audience,
+        scopes,
+        audience,
         level: session.level,
         amr: session.amr,
         authTime: session.authTime,
@@ -234,12 +238,14 @@ async function decide(
         type: `admin.delegation.${decision}`,
         occurredAt: now,
         delegationId: approved === null ? null : id,
+        delegation: approved && delegationIntent({ id, purpose, scopes, audience, expiresAt }),
         resource: { type: 'delegation_request', id },
         outcome: approved === null ? 'denied' : 'success',
         requestId: requestId ?? null,
         data: {
           agent_id: row.agentId,
-          audience: row.audience,
+          audience,
+          ...(purpose !== null && { purpose }),
           scope: scopes.join(' '),
           ...(approval === null ? {} : signedWith(approval)),
         },
@@ -289,6 +295,7 @@ async function question(
     keyFingerprint: row.keyFingerprint,
     address: row.address,
     askedAt: row.createdAt,
+    purpose: row.purpose,
     audience: row.audience,
     audienceName: row.audienceName,
     scopes: row.scopes.map((name) => ({ name, held: held.includes(name) })),

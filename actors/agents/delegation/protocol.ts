@@ -47,6 +47,8 @@ export type StartDelegation = {
   readonly scope: string
   /** The audience of an application of the tenant; null for this service. */
   readonly audience: string | null
+  /** What the agent wants to do, in its words. Null without one. */
+  readonly purpose: string | null
 }
 export type Started = {
   readonly tag: 'started'
@@ -101,6 +103,7 @@ export type ApprovalQuestion = {
   readonly keyFingerprint: string | null
   readonly address: string
   readonly askedAt: Date
+  readonly purpose: string | null
   readonly audience: string
   /** The application whose audience it is; null for this service. */
   readonly audienceName: string | null
@@ -187,6 +190,9 @@ export type DelegationRecord = {
   readonly user?: { readonly id: string; readonly email: string; readonly displayName: string }
   readonly scopes: readonly string[]
   readonly audience: string
+  readonly purpose: string | null
+  readonly purposeHash: string | null
+  readonly policyHash: string
   readonly status: DelegationStatus
   readonly acr: string
   readonly amr: readonly string[]

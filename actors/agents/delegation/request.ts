@@ -22,7 +22,7 @@ const CODE_TRIES_MAX = 8
 
 export const startDelegation: DelegationHandler<'startDelegation'> = async (
   { database, clock, random, metrics, issuer, settings },
-  { caller, scope, audience },
+  { caller, scope, audience, purpose },
   context,
 ) => {
   const { tenantId, subject: agentId, sessionId, scopes: held } = caller.principal
@@ -46,6 +46,7 @@ export const startDelegation: DelegationHandler<'startDelegation'> = async (
       deviceCodeSha256: sha256(deviceCode),
       scopes: requested.scopes,
       audience: target,
+      purpose,
       address: caller.address,
       interval: settings.interval_secs,
       createdAt: now,
@@ -57,7 +58,11 @@ export const startDelegation: DelegationHandler<'startDelegation'> = async (
       recordAudit(tx, { clock, random }, caller, context, {
         type: 'admin.delegation.requested',
         resource: { type: 'delegation_request', id: request.id },
-        data: { scope: requested.scopes.join(' '), audience: target },
+        data: {
+          scope: requested.scopes.join(' '),
+          audience: target,
+          ...(purpose !== null && { purpose }),
+        },
       })
       return { tag: 'started', userCode } as const
     }

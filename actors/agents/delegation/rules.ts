@@ -1,6 +1,7 @@
 /** Decisions on polls, grantable scopes and visibility. All functions are pure. */
 import type { DelegationsOf, DelegationRow } from '../../../storage/agents/delegations.js'
 import type { PolledRequest, ShownRequest } from '../../../storage/agents/delegation-requests.js'
+import { delegationIntent } from '../../domain/agents/delegation-intent.js'
 import type { AssuranceLevel } from '../../domain/assurance.js'
 import { isDirect, type Principal } from '../../domain/principal.js'
 import {
@@ -107,9 +108,12 @@ export function isSteppedUp(
 
 export function recordOf(row: DelegationRow, lastUsedAt: Date | null, now: Date): DelegationRecord {
   const { level, organizationId: _organization, revokedReason: _reason, ...rest } = row
+  const { purpose_hash: purposeHash, policy_hash: policyHash } = delegationIntent(row)
   const running = row.expiresAt > now ? 'active' : 'expired'
   return {
     ...rest,
+    purposeHash,
+    policyHash,
     lastUsedAt,
     acr: `aal${level}`,
     status: row.revokedAt === null ? running : 'revoked',

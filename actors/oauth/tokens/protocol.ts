@@ -3,6 +3,7 @@
  * authentication are `Metered`.
  */
 import { address, type Ask, type Send } from '../../../runtime/kernel/protocol.js'
+import type { DelegationIntent } from '../../domain/agents/delegation-intent.js'
 import type {
   AgentId,
   DelegationId,
@@ -316,6 +317,7 @@ export type ActiveToken = {
   /** Outermost actor first. Empty for a direct token. */
   readonly actors: readonly ActingParty[]
   readonly delegationId: DelegationId | null
+  readonly delegation: DelegationIntent | undefined
   /** The agent that may act next. Null if no agent may. */
   readonly mayAct: string | null
   readonly authorizationDetails: readonly Readonly<Record<string, unknown>>[] | null
@@ -362,6 +364,7 @@ export function introspectionBody(answer: Introspection) {
     ...(answer.jkt === null ? {} : { cnf: { jkt: answer.jkt } }),
     ...actClaim(answer.actors),
     ...(answer.delegationId === null ? {} : { delegation_id: answer.delegationId }),
+    ...(answer.delegation && { delegation: answer.delegation }),
     ...(answer.mayAct === null ? {} : { may_act: { sub: answer.mayAct } }),
     ...(answer.authorizationDetails === null
       ? {}

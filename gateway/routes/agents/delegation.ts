@@ -6,6 +6,7 @@ import {
   type DelegationRecord,
   delegation,
 } from '../../../actors/agents/delegation/protocol.js'
+import { isPurpose, purposeForm } from '../../../actors/domain/agents/delegation-intent.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { pageReply, PageQuery, readPage } from '../../request/paging.js'
@@ -45,6 +46,20 @@ const StartRequest = z
       description: 'The audience of an application of the tenant; default the issuer.',
     }),
     scope: z.string().max(4096).meta({ description: 'Scopes, separated by spaces.' }),
+    purpose: z
+      .string()
+      .overwrite(purposeForm)
+      .refine(isPurpose, {
+        error: 'must have 1 to 500 characters, without control and bidirectional formatting ones',
+      })
+      .optional()
+      .meta({
+        description:
+          'What the agent wants to do, in words that the person reads on the page. Line breaks become spaces.',
+        minLength: 1,
+        maxLength: 500,
+        example: 'Deploy the documentation site',
+      }),
   })
   .meta({ id: 'StartDelegation' })
 
@@ -90,6 +105,16 @@ const Delegation = z
       .meta({ description: 'The person; absent for agents that see their own delegations only.' }),
     scope: z.string(),
     audience: z.string(),
+    purpose: z.string().nullable().meta({
+      description: 'As the agent stated it and the person saw it. Null if the agent stated none.',
+    }),
+    purpose_hash: z.string().nullable().meta({
+      description: 'SHA-256 of the purpose in UTF-8, base64url.',
+    }),
+    policy_hash: z.string().meta({
+      description:
+        'SHA-256, base64url, of the RFC 8785 form of audience, expires_at, limits (an empty object) and scopes (an array).',
+    }),
     status: z.enum(['active', 'revoked', 'expired']),
     acr: z.string().meta({ description: 'Authentication context of the approval.' }),
     amr: z.array(z.string()),
@@ -172,6 +197,7 @@ const agentRoutes: readonly Route[] = [
       caller: callerOf(request),
       scope: request.body.scope,
       audience: request.body.audience ?? null,
+      purpose: request.body.purpose ?? null,
     }),
     replies: {
       started: reply(200, StartResponse, ({ deviceCode, userCode, expiresInSecs, ...rest }) => ({

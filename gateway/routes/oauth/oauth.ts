@@ -14,6 +14,7 @@ import {
 } from '../../../actors/oauth/tokens/protocol.js'
 import { quoted } from '../../../runtime/kernel/text/json-text.js'
 import type { PolicyName } from '../../../actors/operations/rate-limits/protocol.js'
+import { DelegationIntent } from '../../../actors/domain/agents/delegation-intent.js'
 import { GRANT_TYPES } from '../../../actors/domain/oauth/grant-types.js'
 import { challengeHints, reasonOfToken, scopeChallenge } from '../../request/authenticate.js'
 import {
@@ -150,6 +151,7 @@ const IntrospectionResponse = z
     acr: z.string().optional(),
     aal: z.int().optional(),
     delegation_id: z.uuid().optional(),
+    delegation: DelegationIntent.optional(),
     cnf: z.object({ jkt: z.string() }).optional(),
     may_act: z.object({ sub: z.string() }).optional(),
     authorization_details: z.array(z.record(z.string(), z.unknown())).optional(),

@@ -99,6 +99,7 @@ export function agentCommand(program: Command, host: AgentCommandHost = processH
   )
     .requiredOption('--scope <scopes>', 'requested scope, separated by spaces')
     .option('--audience <audience>', 'audience: an application of the tenant; default: the service')
+    .option('--purpose <text>', 'what the agent wants to do, shown to the user')
     .option('--tenant-id <uuid>', "the user's tenant; default: the workspace or the home tenant")
 }
 

@@ -9,9 +9,12 @@ import type { Run } from './run.js'
 import { current, direct, keepDelegation, usingIdentity } from './tokens.js'
 import { withTarget } from '../target.js'
 
-type Wishes = { scope: string; audience?: string; tenantId?: string }
+type Wishes = { scope: string; audience?: string; purpose?: string; tenantId?: string }
 
-export async function delegate(run: Run, { scope, audience, tenantId }: Wishes): Promise<void> {
+export async function delegate(
+  run: Run,
+  { scope, audience, purpose, tenantId }: Wishes,
+): Promise<void> {
   // The lock is held only briefly: the user needs minutes to decide, and other commands need the
   // file.
   const place = tenantId === undefined ? {} : { tenantId }
@@ -26,7 +29,13 @@ export async function delegate(run: Run, { scope, audience, tenantId }: Wishes):
   })
   const http = httpClient(begun.baseUrl)
   try {
-    const request = await askForDelegation({ http, token: begun.accessToken, scope, audience })
+    const request = await askForDelegation({
+      http,
+      token: begun.accessToken,
+      scope,
+      audience,
+      purpose,
+    })
     show(run, request)
     const granted = await awaitDelegation({
       http,

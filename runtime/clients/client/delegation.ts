@@ -49,16 +49,18 @@ export type AskOptions = {
   readonly token: string
   readonly scope: string
   readonly audience?: string | undefined
+  /** What the agent wants to do, in words that the user reads on the approval page. */
+  readonly purpose?: string | undefined
 }
 
 /** @throws ServiceRefusal: `invalid_scope`, `invalid_target`, 403 for a token that is not direct. */
 export async function askForDelegation(options: AskOptions): Promise<DelegationRequest> {
-  const { http, token, scope, audience } = options
+  const { http, token, scope, audience, purpose } = options
   const body = await expectAnswer(http, 200, {
     method: 'POST',
     path: DEVICE,
     token,
-    json: { scope, ...(audience === undefined ? {} : { audience }) },
+    json: { scope, audience, purpose },
   })
   const complete = textMember(body, 'verification_uri_complete')
   return {

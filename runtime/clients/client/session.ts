@@ -45,6 +45,8 @@ export interface AgentSession {
 export type DelegateOptions = {
   readonly scope: string
   readonly audience?: string | undefined
+  /** What the agent wants to do, in words that the user reads on the approval page. */
+  readonly purpose?: string | undefined
   readonly show: (request: DelegationRequest) => void
   readonly onWait?: ((waitSecs: number) => void) | undefined
   readonly signal?: AbortSignal | undefined
@@ -90,9 +92,9 @@ export function agentSession(options: AgentSessionOptions): AgentSession {
   return {
     token: direct.get,
     request: authorized(http, direct),
-    async delegate({ scope, audience, show, onWait, signal, onRenewed }) {
+    async delegate({ scope, audience, purpose, show, onWait, signal, onRenewed }) {
       const { accessToken: token } = await direct.get()
-      const request = await askForDelegation({ http, token, scope, audience })
+      const request = await askForDelegation({ http, token, scope, audience, purpose })
       show(request)
       const kept = await awaitDelegation({
         http,

@@ -11,6 +11,7 @@ import {
   findDelegation,
   redeemDelegation,
 } from '../../../../storage/agents/delegations.js'
+import { delegationIntent } from '../../../domain/agents/delegation-intent.js'
 import type { AccessGrant } from '../issue/access-token.js'
 import { tokenAudience } from '../issue/audience.js'
 import { issuedEvent } from '../issue/issued-event.js'
@@ -41,6 +42,7 @@ function delegatedGrant(
     authorizationDetails: null,
     actors: [{ sub: d.agentId, subjectType: 'agent' }],
     delegationId: d.id,
+    delegation: delegationIntent(d),
   }
 }
 
@@ -63,7 +65,7 @@ export async function grantDelegated(
   if (leftSecs < 1) return { tag: 'gone' }
   const { scopes } = row
   const audience = tokenAudience([row.audience], { own: row.audience, issuer, scopes })
-  const grant = delegatedGrant(row, { scopes, audience, jkt })
+  const grant = delegatedGrant({ ...row, expiresAt }, { scopes, audience, jkt })
   const lifetime = Math.min(jwt.access_token_lifetime_agent_secs, leftSecs)
   const signed = await signer.sign(grant, lifetime, context)
   const event = issuedEvent(random, grant, signed, 'delegation', context.requestId)

@@ -8,6 +8,7 @@
  * revokes the family. A replay also ends an agent's session and the delegation behind it. It does not
  * end a user's session, which other applications share.
  */
+import { type DelegationFacts, delegationIntent } from '../../../domain/agents/delegation-intent.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { revokeDelegationRow } from '../../../../storage/agents/delegations.js'
 import { appendEvents } from '../../../../storage/platform/outbox.js'
@@ -255,7 +256,7 @@ async function sign(
     authTimeSecs: Math.floor(row.authTime.getTime() / 1000),
     jkt,
     authorizationDetails: null,
-    ...(row.delegationId === null ? {} : delegatedClaims(row, row.delegationId)),
+    ...(row.delegation === null ? {} : delegatedClaims(row, row.delegation)),
   }
   // A delegated token never outlives its family, which never outlives the delegation.
   const leftSecs = Math.floor((row.expiresAt.getTime() - needs.clock.now().getTime()) / 1000)
@@ -266,12 +267,13 @@ async function sign(
 }
 
 /** The claims of a delegated token: the user is the subject and the agent acts. */
-function delegatedClaims(row: RefreshTokenRow, delegationId: string) {
+function delegatedClaims(row: RefreshTokenRow, delegation: DelegationFacts) {
   return {
     subjectType: 'human',
     level: row.level,
     actors: [{ sub: row.clientId, subjectType: 'agent' }],
-    delegationId,
+    delegationId: delegation.id,
+    delegation: delegationIntent(delegation),
   } as const
 }
 

@@ -5,6 +5,7 @@
  * refresh family and delegation stay the same, so revoking them revokes the new token too.
  */
 import type { GrantNeeds } from '../issue/user-tokens.js'
+import { delegationIntent } from '../../../domain/agents/delegation-intent.js'
 import type { VaultExports } from '../../../vault/vault/protocol.js'
 import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { activeDelegations, type DelegationRow } from '../../../../storage/agents/delegations.js'
@@ -334,11 +335,12 @@ function actingOf(
   verdict: VerifiedExchange['verdict'],
   delegation: DelegationRow | null,
   { principal, amr }: ReadToken,
-): Pick<AccessGrant, 'actors' | 'delegationId' | 'level' | 'amr' | 'authTimeSecs'> {
+): Pick<AccessGrant, 'actors' | 'delegationId' | 'delegation' | 'level' | 'amr' | 'authTimeSecs'> {
   if (delegation !== null) {
     return {
       actors: [{ sub: delegation.agentId, subjectType: 'agent' }],
       delegationId: delegation.id,
+      delegation: delegationIntent(delegation),
       // How the user authenticated when they approved the delegation.
       level: delegation.level,
       amr: delegation.amr,
@@ -349,6 +351,7 @@ function actingOf(
   return {
     actors: verdict.tag === 'handed_on' ? verdict.actors : principal.actors,
     delegationId: principal.delegationId,
+    delegation: principal.delegation,
     level: level === undefined ? null : Number(level),
     amr,
     authTimeSecs: principal.authTimeSecs,
@@ -367,6 +370,7 @@ function grantOf(
     | 'mayAct'
     | 'actors'
     | 'delegationId'
+    | 'delegation'
     | 'level'
     | 'amr'
     | 'authTimeSecs'

@@ -1,6 +1,7 @@
 /** The claims of access tokens, written and read (RFC 9068). See docs/concepts/tokens.md. */
 import { quoted } from '../../../../runtime/kernel/text/json-text.js'
 import type { AuthorizationDetails } from '../../../../storage/oauth/authorization-codes.js'
+import type { DelegationIntent } from '../../../domain/agents/delegation-intent.js'
 import {
   ACT_DEPTH_MAX,
   type ActingParty,
@@ -40,6 +41,8 @@ export type AccessGrant = {
   readonly actors?: readonly ActingParty[] | undefined
   /** The delegation that permits the actors to act. */
   readonly delegationId?: string | null | undefined
+  /** What the delegation is for. */
+  readonly delegation?: DelegationIntent | undefined
   /** The agent that may act next (RFC 8693 section 4.4). */
   readonly mayAct?: string | null | undefined
   /** The trusted issuer that authenticated the user, for an identity assertion. */
@@ -81,6 +84,7 @@ export function grantClaims(grant: AccessGrant, issuer: string): string {
     authorization_details: grant.authorizationDetails ?? undefined,
     act: actClaim(grant.actors ?? []).act,
     delegation_id: grant.delegationId ?? undefined,
+    delegation: grant.delegation,
     idp: grant.idp,
     may_act: mayAct == null ? undefined : { sub: mayAct },
   })
@@ -139,6 +143,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
       audience,
       actors,
       delegationId: textOrNull(claims['delegation_id']),
+      ...readDelegation(claims['delegation']),
       sessionId: textOrNull(claims['sid']),
       grantId: textOrNull(claims['grant_id']),
       ...readResources(claims['resource_id']),
@@ -191,6 +196,13 @@ function readNamed(party: unknown): string | null {
 function readResources(claim: unknown): Pick<Principal, 'resourceIds'> {
   const ids = (Array.isArray(claim) ? claim : [claim]).filter(isText)
   return ids.length === 0 ? {} : { resourceIds: ids }
+}
+
+function readDelegation(claim: unknown): Pick<Principal, 'delegation'> {
+  if (typeof claim !== 'object' || claim === null) return {}
+  const { id, purpose_hash: purpose, policy_hash: policy } = claim as Record<string, unknown>
+  if (!isText(id) || !isText(policy)) return {}
+  return { delegation: { id, purpose_hash: textOrNull(purpose), policy_hash: policy } }
 }
 
 function readJkt(cnf: unknown): string | null {

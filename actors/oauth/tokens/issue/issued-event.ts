@@ -88,6 +88,7 @@ function issued(
       actors.length === 0
         ? undefined
         : {
+            delegation: grant.delegation,
             subject: { sub: subject, subject_type: subjectType },
             actors: actors.map(({ sub, subjectType, issuer }) => ({
               sub: issuer === undefined ? sub : `${issuer} ${sub}`,

@@ -7,6 +7,7 @@ import type { ReadToken } from '../issue/access-token.js'
 import type { AccessTokenVerifier } from './access-token-verifier.js'
 import type { ApiKeyVerifier } from './api-key-verifier.js'
 import { isApiKey } from '../../../domain/oauth/api-key.js'
+import { delegationIntent } from '../../../domain/agents/delegation-intent.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { type Client, isAdmitted } from '../clients/clients.js'
 import type { Clock } from '../../../../runtime/kernel/clock.js'
@@ -138,6 +139,7 @@ function describe({
     acr: principal.acr,
     actors: principal.actors,
     delegationId: principal.delegationId,
+    delegation: principal.delegation,
     mayAct,
     // A resource server gets the same details here as in the token (RFC 9396 section 9.2).
     authorizationDetails,
@@ -184,6 +186,7 @@ async function refreshToken(
     acr: row.level === null ? null : `aal${row.level}`,
     actors: row.delegationId === null ? [] : [{ sub: row.clientId, subjectType: 'agent' }],
     delegationId: row.delegationId,
+    delegation: row.delegation === null ? undefined : delegationIntent(row.delegation),
     mayAct: null,
     authorizationDetails: row.authorizationDetails,
   }

@@ -7,6 +7,7 @@ import { EventForm } from '../../../../storage/platform/event-text.js'
 import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { LostBlockRow } from '../../../../storage/vault/egress-blocks.js'
 import type { Block } from './block.js'
+import { delegationIntent } from '../../../domain/agents/delegation-intent.js'
 import {
   actorOf,
   type AuditOnlyType,
@@ -152,7 +153,7 @@ export function callLost(call: LostCallRow, now: Date): NewEvent {
  * had taken from the limits for them and others. That counts as used.
  */
 export function callsUnknown(block: LostBlockRow, id: string, now: Date): NewAuditEvent {
-  const { tenantId, credentialId, authorityId, agentId, delegationId, callsMax } = block
+  const { tenantId, credentialId, authorityId, agentId, delegationId, delegation, callsMax } = block
   const { requestsHeld, bytesHeld } = block
   const type: AuditOnlyType = 'egress.calls.unknown'
   // In alphabetical order, which the audit chain requires.
@@ -170,6 +171,7 @@ export function callsUnknown(block: LostBlockRow, id: string, now: Date): NewAud
     actors: [],
     clientId: null,
     delegationId,
+    delegation: delegation && delegationIntent(delegation),
     grantId: authorityId,
     resource: { type: 'vault_credential', id: credentialId },
     outcome: 'failure',

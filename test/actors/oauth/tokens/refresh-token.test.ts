@@ -62,6 +62,7 @@ const live: RefreshTokenRow = {
   authorizationDetails: null,
   claims: null,
   delegationId: null,
+  delegation: null,
 }
 const rotated = { rotatedAt: at(20), successorAnswer: new Uint8Array(1) }
 for (const [title, change, clientId, jkt, verdict] of [
