@@ -240,7 +240,7 @@ export class ConsolePages extends ConsoleActions {
   ) {
     const { resource } = place
     const { columns, id: idMember = 'id', opens = true } = resource
-    const mentions = rows.filter(isItem).map(({ [idMember]: _own, ...mentioned }) => mentioned)
+    const mentions = rows.filter(isItem).map((item) => othersIn(item, idMember))
     const names = await this.namesIn(visit, mentions)
     return {
       caption: language.say(`console.of.${resource.name}`),
@@ -264,8 +264,7 @@ export class ConsolePages extends ConsoleActions {
     const found = await this.find(visit, place)
     if ('answer' in found) return this.missing(visit, place, found.answer)
     const { item, path } = found
-    const { [resource.id ?? 'id']: _own, ...mentioned } = item
-    const names = await this.namesIn(visit, [mentioned])
+    const names = await this.namesIn(visit, [othersIn(item, resource.id ?? 'id')])
     const isSingle = resource.single !== undefined
     const here = isSingle ? listPath(place) : itemPath(place, ids.at(-1)!)
     const { scopes } = visit.session
@@ -393,4 +392,9 @@ function tryPath(item: Item): string | null {
     code_challenge_method: 'S256',
   })
   return `/oauth/authorize?${parameters.toString()}`
+}
+
+/** The members of an object that can name another one. The client id of an application is its own id. */
+function othersIn(item: Item, idMember: string): Item {
+  return Object.fromEntries(Object.entries(item).filter(([, value]) => value !== item[idMember]))
 }
