@@ -3,6 +3,7 @@
  * the service does not accept.
  */
 import type { PasskeyRow } from '../../../../../storage/identity/passkeys.js'
+import { shownEmail } from '../../../../domain/email.js'
 import type { PasskeySignals } from '../../protocol.js'
 import { base64url, userHandleOf } from './credential.js'
 
@@ -14,10 +15,10 @@ export type Owner = {
 }
 
 /** The names of an account, as authenticators show them. */
-export const namesOf = ({ email, displayName }: Pick<Owner, 'email' | 'displayName'>) => ({
-  name: email,
-  displayName: displayName === '' ? email : displayName,
-})
+export function namesOf({ email, displayName }: Pick<Owner, 'email' | 'displayName'>) {
+  const name = shownEmail(email)
+  return { name, displayName: displayName === '' ? name : displayName }
+}
 
 /** All passkeys of a signed-in user, and the names of the account. A passkey that is missing in the list gets hidden. */
 export function signalsOf(
