@@ -8,6 +8,7 @@ import {
   isItem,
   type Item,
 } from './declaration.js'
+import { FEATURES } from './features.js'
 import { itemPath, listPath, type Place } from './site.js'
 import { asTime, type Field, queryField } from './forms.js'
 import {
@@ -23,6 +24,7 @@ import {
 import {
   type Content,
   CURSORS,
+  FEATURES_PATH,
   languageOf,
   listCall,
   nextPage,
@@ -85,6 +87,32 @@ export class ConsolePages extends ConsoleActions {
           audit === null || !Array.isArray(answer?.json)
             ? null
             : await this.table(visit, recent, answer.json, language),
+      },
+    )
+  }
+
+  /** GET /console/features: what this deployment has, and how its operator turns on what is off. */
+  async features(visit: Visit): Promise<Outcome> {
+    const call = { method: 'GET', path: '/api/v1/capabilities' }
+    const answer = await this.call(visit, call)
+    const on = isItem(answer.json) ? answer.json['capabilities'] : []
+    return this.page(
+      visit,
+      'console-features',
+      {
+        title: languageOf(visit.request).say('console.features'),
+        place: null,
+        at: FEATURES_PATH,
+        call,
+        status: answer.status,
+      },
+      {
+        problem: answer.status === 200 ? null : problemOf(answer),
+        features: FEATURES.map((feature) => ({
+          ...feature,
+          isOn: Array.isArray(on) && on.includes(feature.name),
+          docs: this.needs.site.docsOf(feature),
+        })),
       },
     )
   }

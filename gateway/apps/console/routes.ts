@@ -26,7 +26,7 @@ import { ConsolePages } from './pages.js'
 import { completedAt, ConsoleSignIn, ownPage, redirect, type SignedIn } from './session.js'
 import type { Place, Site } from './site.js'
 import { consoleStyleRoute } from './style.js'
-import { isInterrupted, type Outcome, type Visit } from './visit.js'
+import { FEATURES_PATH, isInterrupted, type Outcome, type Visit } from './visit.js'
 
 type ConsoleNeeds = {
   readonly api: ConsoleApi
@@ -166,8 +166,9 @@ function placeRoutes(at: Console, path: string, reads: string, sends: string | n
     (request: AnyRouteRequest, asking: AskOptions) => {
       const segments = segmentsIn(path, request.params)
       return withSession(at, request, asking, pathOf(segments), (session) => {
-        const place = at.site.place(segments, session.scopes)
         const visit = { request, session }
+        if (pathOf(segments) === FEATURES_PATH) return pages.features(visit)
+        const place = at.site.place(segments, session.scopes)
         return place === null ? pages.missing(visit, null, null) : answer(visit, place, request)
       })
     }

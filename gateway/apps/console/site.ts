@@ -50,8 +50,8 @@ export class Site {
     return this.routes.get(`${method} ${path}`) ?? null
   }
 
-  /** The path of the page about a resource, or null if the documentation is not installed. */
-  docsOf({ docs }: ConsoleResource): string | null {
+  /** The path of the page about a resource or feature, or null if the documentation is not installed. */
+  docsOf({ docs }: Pick<ConsoleResource, 'docs'>): string | null {
     return this.docs.has(`${docs}.md`) ? `/docs/${docs}` : null
   }
 

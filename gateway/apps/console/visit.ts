@@ -60,9 +60,14 @@ export const isInterrupted = (outcome: Outcome): outcome is Interrupted => 'tag'
 export type Visit = { readonly request: AnyRouteRequest; readonly session: SignedIn }
 type Names = ReadonlyMap<string, Named>
 export type Content = Readonly<Record<string, unknown>>
+/** The page of the features, which is no resource. */
+export const FEATURES_PATH = '/console/features'
+
 type Shown = {
   readonly title: string
   readonly place: Place | null
+  /** The path of a page without a place. Default: the overview. */
+  readonly at?: string | undefined
   /** Name of the object, where the page is below its list. */
   readonly name?: string | undefined
   readonly status?: number | undefined
@@ -187,6 +192,7 @@ export class VisitedPages {
     const { site, issuer } = this.needs
     const { say } = languageOf(request)
     const { place, title, name, call, status = 200, refreshes = false } = shown
+    const { at = '/console' } = shown
     const trail: { title: string; path: string }[] = []
     const isBelow = place !== null && (name !== undefined || place.action !== null)
     if (place?.parent != null) {
@@ -208,7 +214,7 @@ export class VisitedPages {
         tenantName: session.tokens.tenantName,
         person: session.tokens.person,
         csrf: request.browser.csrfToken,
-        groups: groupsOf(site, session.scopes, place),
+        groups: groupsOf(site, session.scopes, place, at),
         trail,
         curl: call === undefined ? null : curlOf(issuer, call),
         refreshSecs: refreshes ? REFRESH_SECS : null,
@@ -229,7 +235,7 @@ export function languageOf({ browser }: AnyRouteRequest): Language {
   return chooseLanguage(null, browser.languages)
 }
 
-function groupsOf(site: Site, scopes: readonly string[], place: Place | null) {
+function groupsOf(site: Site, scopes: readonly string[], place: Place | null, at: string) {
   const resources = site.resources(scopes)
   const here = place?.parent ?? place?.resource
   const groups = [...new Set(resources.map(({ group }) => group))]
@@ -241,7 +247,12 @@ function groupsOf(site: Site, scopes: readonly string[], place: Place | null) {
   return [
     {
       title: 'console.title' as const,
-      links: [{ title: 'console.overview' as const, path: '/console', here: place === null }],
+      links: (
+        [
+          ['console.overview', '/console'],
+          ['console.features', FEATURES_PATH],
+        ] as const
+      ).map(([title, path]) => ({ title, path, here: place === null && at === path })),
     },
     ...groups.map((group) => ({
       title: `console.group.${group}` as const,

@@ -328,6 +328,23 @@ test('the overview says what needs attention, and names who did what last', asyn
   t.regex(html, /href="\/console\/people\/[0-9a-f-]{36}"><bdi>/, 'a person by name')
 })
 
+test('the features page says what is on, what is off, and the lines that turn it on', async (t) => {
+  const { html } = await openConsole(browser, '/console/features')
+  const names = ((await api.get('/api/v1/capabilities')).body['capabilities'] ?? []) as string[]
+  const rows = html.split('<li><h2>').slice(1)
+  t.true(rows.length > 15)
+  for (const [title, name] of [
+    ['Tokens bound to a key', 'oauth.dpop'],
+    ['Social sign-in', 'sso.social'],
+    ['API keys', 'api_keys'],
+    ['Traces and metrics', 'telemetry'],
+  ] as const) {
+    const shown = rows.find((row) => row.startsWith(title))!
+    t.is(shown.includes('data-status="active"'), names.includes(name), name)
+    t.is(/enabled = true/.test(shown), !names.includes(name), name)
+  }
+})
+
 test('vault: a credential is created, granted, and revoked', async (t) => {
   const item = made(
     t,
