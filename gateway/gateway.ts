@@ -46,8 +46,8 @@ export interface GatewayOptions extends FrontDoorOptions {
   readonly featureDetails?: CapabilitiesOptions['details']
   /** Max-Age of session cookies. Without it they end with the browser session. */
   readonly sessionCookieSecs?: number | undefined
-  /** `tenant.default_tenant_slug` is set. Default: no. */
-  readonly hasDefaultTenant?: boolean | undefined
+  /** `security.production`. Default: yes. */
+  readonly isProduction?: boolean | undefined
   /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
   /** The mail of a development service, for /dev/mail. Absent: the page is not served. */
@@ -76,9 +76,9 @@ export function openGateway(options: GatewayOptions): Gateway {
   const consoleSessions = refs.get('console-sessions') as
     | ActorRef<ConsoleSessionsProtocol>
     | undefined
-  const consoleTenants = refs.get('tenants') as ActorRef<TenantsProtocol> | undefined
+  const tenants = refs.get('tenants') as ActorRef<TenantsProtocol> | undefined
   const consoleOwn =
-    consoleSessions === undefined || consoleTenants === undefined
+    consoleSessions === undefined || tenants === undefined
       ? []
       : consoleRoutes({
           api: consoleApi(() => inner.handle!, secure),
@@ -88,7 +88,7 @@ export function openGateway(options: GatewayOptions): Gateway {
             openapi.enabled ? documentationPages() : [],
           ),
           sessions: consoleSessions,
-          tenants: consoleTenants,
+          tenants,
           browsers,
           clock,
           random,
@@ -136,7 +136,8 @@ export function openGateway(options: GatewayOptions): Gateway {
     securityContact: server.security_contact,
     devMailbox: options.devMailbox,
     baseDomain: server.base_domain,
-    hasDefaultTenant: options.hasDefaultTenant === true,
+    isProduction: options.isProduction !== false,
+    tenants,
     clock,
     i18n,
   })

@@ -1,7 +1,8 @@
 /** The pages and files with which people, browsers and programs find their way: /, /errors, /llms.txt and so on. */
 import type { I18nSettings } from '../../../actors/domain/i18n/settings.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
-import { tenantHostTest } from '../../request/hosts.js'
+import type { TenantsProtocol } from '../../../actors/identity/users/tenants/protocol.js'
+import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import type { Route } from '../../route.js'
 import { OPENAPI_PATH, type OpenapiSettings } from '../../settings.js'
 import { type DevMailbox, devMailRoutes } from './dev-mail.js'
@@ -24,8 +25,9 @@ type SiteOptions = {
   readonly devMailbox: DevMailbox | undefined
   /** `server.base_domain`. */
   readonly baseDomain: string
-  /** `tenant.default_tenant_slug` is set. */
-  readonly hasDefaultTenant: boolean
+  readonly isProduction: boolean
+  /** Absent where this process has no tenants. */
+  readonly tenants: ActorRef<TenantsProtocol> | undefined
   readonly clock: Clock
   readonly i18n: I18nSettings
 }
@@ -55,7 +57,8 @@ export function siteRoutes(options: SiteOptions): readonly Route[] {
       paths,
       capabilities,
       i18n: options.i18n,
-      namesTenant: options.hasDefaultTenant ? () => true : tenantHostTest(baseDomain),
+      isProduction: options.isProduction,
+      tenants: options.tenants,
     }),
     ...errors,
     ...files,

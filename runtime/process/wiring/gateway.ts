@@ -54,7 +54,7 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
     capabilities: enabledCapabilities(settings),
     featureDetails: featureDetails(settings),
     events: eventTypesOf(settings),
-    hasDefaultTenant: settings.tenant.default_tenant_slug !== undefined,
+    isProduction: settings.security.production,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(

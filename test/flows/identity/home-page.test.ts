@@ -5,7 +5,7 @@ import test from 'ava'
 import { LOCALES } from '../../../actors/domain/i18n/locales.js'
 import { OWNERSHIP_SUITE } from '../../../actors/domain/signed-strings.js'
 import { PROBLEM_TEXTS, PROBLEM_TYPES } from '../../../gateway/response/problems.js'
-import { SERVING_PROCESSES } from '../../support/fleet/through.js'
+import { notThrough, SERVING_PROCESSES } from '../../support/fleet/through.js'
 import { apiOf } from '../../support/api.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { sharedService } from '../../support/service.js'
@@ -41,7 +41,7 @@ test('the start page describes the service, and all its links work', async (t) =
     t.true(links.includes(path), path)
   for (const path of links) {
     const { status } = await open(path)
-    t.is(status, path === '/console' ? 303 : 200, path)
+    t.is(status, path.startsWith('/console') ? 303 : 200, path)
   }
   t.regex(await (await open('/', 'de')).text(), /lang="de"[\s\S]*Identitätsanbieter/)
   t.is((await open('/nothing-here')).status, 404)
@@ -60,6 +60,26 @@ test('the start page asks for the workspace of the visitor', async (t) => {
   t.true(signIn.html.includes('Harbour'), signIn.html)
   const unknown = await browser.get('/auth/login?tenant_slug=no-such-workspace').gives(404)
   t.true(unknown.html.includes('No workspace has this slug'), unknown.html)
+})
+
+test('in development the start page leads to workspaces, and never to the control plane', async (t) => {
+  await apiOf(at).workspace('Quayside')
+  const text = await (await open('/')).text()
+  const [, signIn = ''] = /href="(\/auth\/login\?tenant_slug=[a-z0-9-]+)"/.exec(text) ?? []
+  t.is((await open(signIn)).status, 200, signIn)
+  t.regex(text, /href="\/console\?tenant_slug=[a-z0-9-]+"/)
+  t.notRegex(text, /control.plane/i)
+})
+
+test('the start page of the host of a tenant is its sign-in', async (t) => {
+  notThrough('its browser needs a certificate for the host of a tenant')
+  const { body } = await apiOf(at).workspace('Moorings')
+  const { port } = new URL(at.issuer)
+  const home = await openBrowser(at).get('/', {
+    host: `${String(body['tenant_slug'])}.localhost:${port}`,
+  })
+  t.is(home.status, 303, home.html)
+  t.is(home.location, '/auth/account')
 })
 
 testWithProgram('curl', 'the curl on the start page works as it is', async (t, curl) => {

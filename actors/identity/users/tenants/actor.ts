@@ -8,6 +8,7 @@ import {
   findTenant,
   findTenantBySlug,
   insertControlPlane,
+  listEnvironments,
   type TenantRow,
 } from '../../../../storage/identity/tenants.js'
 import { CONTROL_PLANE_SLUG } from '../../../domain/tenants/slugs.js'
@@ -80,6 +81,11 @@ export const tenantsActor = defineActor<TenantsProtocol, TenantsNeeds>({
             return tenant === undefined ? UNKNOWN : { tag: 'resolved', tenant, by: named.how }
           }
         }
+      },
+
+      async listNewestTenants({ limit }, context) {
+        const rows = await database.system((tx) => listEnvironments(tx, limit, null), context)
+        return { tag: 'listed', tenants: rows.filter(({ status }) => status === 'active') }
       },
 
       async ensureControlPlane(_message, context) {

@@ -10,6 +10,11 @@ import type { Tenant, TenantSelector } from '../../../domain/tenants/tenancy.js'
 export type TenantsProtocol = {
   /** By id or slug, then `[tenant].default_tenant_slug`, then the host, then the control plane. */
   resolve: Ask<TenantSelector, TenantResolved | TenantUnknown | TenantConflict>
+  /** The newest active tenants, without the control plane. */
+  listNewestTenants: Ask<
+    { readonly limit: number },
+    { tag: 'listed'; tenants: readonly Pick<Tenant, 'name' | 'slug'>[] }
+  >
   /** Creates the control-plane tenant at the very first start. Later only reads it. */
   ensureControlPlane: Ask<Record<never, never>, { tag: 'control_plane'; tenant: Tenant }>
   /** The settings that administrators of a tenant control. The control plane has none. */
@@ -129,5 +134,5 @@ export type NoEnvironment = { tag: 'no_environment' }
 export const TENANTS_CHANNEL = 'svc_tenants'
 
 export const tenants = address<TenantsProtocol>('tenants', {
-  idempotent: ['resolve', 'ensureControlPlane', 'readTenantSettings'],
+  idempotent: ['resolve', 'listNewestTenants', 'ensureControlPlane', 'readTenantSettings'],
 })
