@@ -114,7 +114,7 @@ export class VisitedPages {
     const { resource, parent, ids, isItem: isOfItem } = place
     if (isOfItem || resource.single !== undefined) return this.find(visit, place)
     if (parent === null) return { item: null }
-    const path = listCall(resource, ids, resource.within === undefined ? { limit: '1' } : {})
+    const path = listCall(resource, ids, this.upTo(resource, 1))
     const answer = await this.call(visit, { method: 'GET', path })
     return answer.status === 200 ? { item: null } : { answer }
   }
@@ -135,7 +135,7 @@ export class VisitedPages {
     let path = listCall(resource, above, {
       ...resource.from,
       ...(timed ? around(ids.at(-1) ?? '') : {}),
-      ...(resource.within === 'keys' ? {} : { limit: String(PAGE_MAX) }),
+      ...this.upTo(resource, PAGE_MAX),
     })
     let answer = await this.call(visit, { method: 'GET', path })
     for (let searched = 1; ; searched += 1) {
@@ -151,6 +151,12 @@ export class VisitedPages {
       path = next
       answer = await this.call(visit, { method: 'GET', path })
     }
+  }
+
+  /** The query for so many rows, unless the list has no pages. */
+  private upTo({ list }: ConsoleResource, limit: number): Readonly<Record<string, string>> {
+    const hasPages = this.needs.site.routeOf(list!)?.query !== undefined
+    return hasPages ? { limit: String(limit) } : {}
   }
 
   protected call({ request, session }: Visit, call: ApiCall): Promise<ApiAnswer> {

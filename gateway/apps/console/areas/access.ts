@@ -11,6 +11,9 @@ const ACCESS_POLICY = `${ACCESS_POLICIES}/{id}`
 const API_KEYS = '/api/v1/api-keys'
 const API_KEY = `${API_KEYS}/{id}`
 const KEY = `${AGENT}/keys/{key_id}`
+const ISSUERS = '/api/v1/trusted-issuers'
+const ISSUER = `${ISSUERS}/{id}`
+const RULES = `${ISSUER}/rules`
 const WEBHOOKS = '/api/v1/webhooks'
 const WEBHOOK = `${WEBHOOKS}/{id}`
 
@@ -136,6 +139,64 @@ export const accessResources: readonly ConsoleResource[] = [
       },
       { name: 'change', on: 'item', method: 'PATCH', path: ACCESS_POLICY, fills: true },
       { name: 'delete', on: 'item', method: 'DELETE', path: ACCESS_POLICY, danger: true },
+    ],
+  },
+  {
+    name: 'trusted-issuers',
+    group: 'access',
+    docs: 'guides/oauth/workload-identity',
+    list: get(ISSUERS),
+    item: get(ISSUER),
+    named: ['name'],
+    columns: ['name', 'issuer', 'purposes', 'kind', 'status'],
+    actions: [
+      {
+        name: 'create',
+        on: 'list',
+        method: 'POST',
+        path: ISSUERS,
+        first: ['name', 'issuer', 'purposes', 'kind', 'subject_mapping', 'email_domains'],
+        // A key set is no form.
+        without: ['jwks'],
+      },
+      {
+        name: 'change',
+        on: 'item',
+        method: 'PATCH',
+        path: ISSUER,
+        fills: true,
+        first: ['name', 'status', 'audiences'],
+        without: ['jwks'],
+      },
+      { name: 'evaluate', on: 'item', method: 'POST', path: `${ISSUER}/evaluate`, shows: true },
+      { name: 'delete', on: 'item', method: 'DELETE', path: ISSUER, danger: true },
+    ],
+    children: [
+      {
+        name: 'rules',
+        group: 'access',
+        docs: 'guides/oauth/workload-identity',
+        list: get(RULES),
+        within: 'data',
+        named: ['name'],
+        columns: ['name', 'target.client_id', 'conditions', 'scopes'],
+        actions: [
+          {
+            name: 'create',
+            on: 'list',
+            method: 'POST',
+            path: RULES,
+            first: ['name', 'target.client_id', 'conditions', 'scopes'],
+          },
+          {
+            name: 'delete',
+            on: 'item',
+            method: 'DELETE',
+            path: `${RULES}/{rule_id}`,
+            danger: true,
+          },
+        ],
+      },
     ],
   },
   {

@@ -345,6 +345,41 @@ test('the features page says what is on, what is off, and the lines that turn it
   }
 })
 
+test('a trusted issuer is created with a rule, and both are deleted', async (t) => {
+  const item = made(
+    t,
+    await act('/console/trusted-issuers/do/create', {
+      name: 'CI of the harbour',
+      issuer: 'https://token.actions.githubusercontent.com/harbour-ci',
+      purposes: 'workload',
+      kind: 'github_actions',
+    }),
+  )
+  const { html } = await openConsole(browser, item)
+  t.regex(html, /CI of the harbour/)
+  t.regex(html, new RegExp(`href="${item}/do/evaluate">Try a token<`))
+  const applications = await api.list('/api/v1/applications', token)
+  const { client_id: clientId, scopes } = applications.rows.find(
+    ({ client_type: type, scopes: some }) =>
+      type === 'confidential' && Array.isArray(some) && some.length > 0,
+  )!
+  const rule = made(
+    t,
+    await act(`${item}/rules/do/create`, {
+      name: 'Releases',
+      'target.client_id': String(clientId),
+      scopes: (scopes as readonly string[])[0]!,
+      'conditions.0.claim': 'repository_id',
+      'conditions.0.op': 'eq',
+      'conditions.0.value': '4711',
+    }),
+  )
+  t.regex((await openConsole(browser, `${item}/rules`)).html, /Releases/)
+  t.regex((await openConsole(browser, rule)).html, /repository_id/)
+  t.is((await act(`${rule}/do/delete`)).status, 303)
+  t.is((await act(`${item}/do/delete`)).location, '/console/trusted-issuers?done=1')
+})
+
 test('vault: a credential is created, granted, and revoked', async (t) => {
   const item = made(
     t,
