@@ -1,6 +1,11 @@
 /** Who may grant what, decided from scopes and roles. Pure functions. */
 import { HUMAN_SCOPES, PERSON_SCOPES, type Scope, TENANT_SCOPES } from '../scopes.js'
 
+/** The name of a role. */
+export const ROLE = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/
+/** Roles that one user may have. */
+export const ROLES_MAX = 32
+
 const SCOPES_OF_ROLES: Readonly<Record<string, readonly string[]>> = HUMAN_SCOPES
 /** Without claims about a user and the refresh token, which are no power over the tenant. */
 const SCOPES_IN_TENANT = new Set<string>(TENANT_SCOPES.filter((scope) => !PERSON_SCOPES.has(scope)))

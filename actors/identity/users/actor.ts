@@ -2,6 +2,7 @@
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import { passwords } from '../passwords/protocol.js'
 import { mintFixtureUser, prepareFixture, rotateFixtureUserPassword } from './fixtures.js'
+import { importTenantUsers } from './imports.js'
 import {
   createTenantUser,
   exportTenantUsers,
@@ -26,6 +27,7 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   lane: {
     mintFixtureUser: ({ caller }) => caller.principal.tenantId,
     rotateFixtureUserPassword: ({ caller }) => caller.principal.tenantId,
+    importTenantUsers: ({ caller }) => caller.principal.tenantId,
     sendTenantUserInvitation: ({ userId }) => userId,
     updateTenantUser: ({ userId }) => userId,
     suspendTenantUser: ({ userId }) => userId,
@@ -38,6 +40,7 @@ export const usersActor = defineActor<UsersProtocol, UsersNeeds>({
   handlers: {
     listTenantUsers,
     exportTenantUsers,
+    importTenantUsers,
     readTenantUser,
     createTenantUser,
     sendTenantUserInvitation,

@@ -54,14 +54,16 @@ async function present(tx: Transaction, { tenantId, id }: TenantUserRow) {
 
 type Prepared = {
   readonly passwordHash: string | null
+  readonly withoutPassword: boolean
   readonly invitation: PreparedInvitation | null
 }
 
-async function insert(
+/** Adds a user, and queues the invitation if the person must accept. */
+export async function insertUser(
   tx: Transaction,
   needs: UsersNeeds,
-  { caller, email, displayName, profile }: CreateUser,
-  { passwordHash, invitation }: Prepared,
+  { caller, email, displayName, profile }: Omit<CreateUser, 'password' | 'idempotency'>,
+  { passwordHash, withoutPassword, invitation }: Prepared,
   context: MessageContext,
 ) {
   const by = eventContext(needs, caller, context)
@@ -75,7 +77,7 @@ async function insert(
       email,
       displayName: displayName ?? '',
       passwordHash,
-      withoutPassword: false,
+      withoutPassword,
       address: caller.address,
     },
     now,
@@ -175,6 +177,7 @@ export const createTenantUser: Handling<'createTenantUser'> = async (needs, mess
   const { tenantId } = message.caller.principal
   const { locale } = message.profile
   const invited = { email: message.email, locale }
+  const way = { passwordHash, withoutPassword: false }
   const invitation = await invitationMessages(needs).prepare(tenantId, invited, context)
   try {
     // The account is global, the membership belongs to the tenant: both or neither.
@@ -183,7 +186,7 @@ export const createTenantUser: Handling<'createTenantUser'> = async (needs, mess
         idempotently(
           tx,
           message.idempotency,
-          () => insert(tx, needs, message, { passwordHash, invitation }, context),
+          () => insertUser(tx, needs, message, { ...way, invitation }, context),
           kept('created'),
         ),
       context,

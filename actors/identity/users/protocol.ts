@@ -32,6 +32,16 @@ export type UsersProtocol = {
     ExportUsers,
     { readonly tag: 'exported'; readonly users: readonly ExportedUser[] }
   >
+  /** Adds the people of a CSV file, each in its own transaction. A trial changes nothing. */
+  importTenantUsers: Ask<
+    ImportUsers,
+    | {
+        readonly tag: 'imported'
+        readonly isTrial: boolean
+        readonly lines: readonly ImportedLine[]
+      }
+    | { readonly tag: 'unreadable'; readonly detail: string }
+  >
   readTenantUser: Ask<OneUser, UserFound | UnknownUser>
   createTenantUser: Ask<
     CreateUser,
@@ -151,6 +161,29 @@ export type ExportedUser = Pick<
   UserRecord,
   'email' | 'displayName' | 'status' | 'roles' | 'createdAt'
 >
+/** People of one file. Each costs a transaction, and a message. */
+export const IMPORT_LINES_MAX = 1_000
+export const IMPORT_REFUSALS = [
+  'email',
+  'name',
+  'roles',
+  'roles_beyond_caller',
+  'mail_throttled',
+] as const
+export type ImportRefusal = (typeof IMPORT_REFUSALS)[number]
+export type ImportUsers = {
+  readonly caller: Caller
+  /** With a first line that names the columns: email, name and roles. Others do not count. */
+  readonly csv: string
+  readonly isTrial: boolean
+}
+export type ImportedLine = {
+  readonly line: number
+  readonly email: string
+  /** `create`: the tenant answers for the address, so the person need not accept. */
+  readonly outcome: 'invite' | 'create' | 'exists' | 'refused'
+  readonly reason: ImportRefusal | null
+}
 export type ListUsers = {
   readonly tenantId: TenantId
   /** Null: all users except removed ones. */

@@ -32,6 +32,8 @@ export type ConsoleAction = Operation & {
   readonly when?: ((item: Item) => boolean) | undefined
   /** The body is a file of one of these media types. */
   readonly upload?: readonly string[] | undefined
+  /** No link leads to it: a page sends its form. */
+  readonly hidden?: boolean | undefined
   /** The answer is a separate page, as a result of a check. */
   readonly shows?: boolean | undefined
 }
@@ -78,6 +80,8 @@ export type ConsoleResource = {
   /** A filter without which the API lists nothing. */
   readonly asks?: string | undefined
   readonly actions?: readonly ConsoleAction[] | undefined
+  /** Actions on objects that can be done for many at a time. */
+  readonly bulk?: readonly ActionName[] | undefined
   readonly children?: readonly ConsoleResource[] | undefined
   /** Each object has a page. Default: true. */
   readonly opens?: boolean | undefined

@@ -9,6 +9,7 @@ import {
   type Item,
 } from './declaration.js'
 import { FEATURES } from './features.js'
+import { redirect } from './session.js'
 import { itemPath, listPath, type Place } from './site.js'
 import { asTime, type Field, queryField } from './forms.js'
 import {
@@ -175,6 +176,7 @@ export class ConsolePages extends ConsoleActions {
   /** A list, an object, or the page of an action. */
   async show(visit: Visit, place: Place, query: URLSearchParams): Promise<Outcome> {
     const { action } = place
+    if (action?.hidden === true) return redirect(listPath(place))
     if (action !== null && action.method === 'GET' && action.danger !== true)
       return this.direct(visit, place, action, query)
     if (action !== null) return this.form(visit, place, action)
@@ -223,7 +225,13 @@ export class ConsolePages extends ConsoleActions {
       path: here,
       problem: failed ? problemOf(answer) : null,
       done: query.has('done'),
-      actions: actions.map((action, index) => linkTo(action, here, index === 0)),
+      actions: actions.map((action, index) => {
+        const link = linkTo(action, here, index === 0)
+        const query = new URLSearchParams(sent).toString()
+        const isFiltered = action.name === 'export' && query !== ''
+        return isFiltered ? { ...link, path: `${link.path}?${query}` } : link
+      }),
+      bulk: this.bulkOf(visit, place),
       filters: filters.map((name) => this.filter(resource, name, sent[name] ?? '', language)),
       filtered: filters.some((name) => name !== 'sort' && name in sent),
       total: language.say(next === null && !isLater ? 'console.total' : 'console.total.page', {
@@ -233,6 +241,24 @@ export class ConsolePages extends ConsoleActions {
       next,
       later: isLater,
     })
+  }
+
+  /** The actions that a list offers for many of its objects. Null: none. */
+  private bulkOf(visit: Visit, place: Place) {
+    const { resource } = place
+    const { scopes } = visit.session
+    const offered = (resource.actions ?? []).filter(
+      (action) =>
+        action.on === 'item' &&
+        resource.bulk?.includes(action.name) &&
+        this.needs.site.may(action, scopes),
+    )
+    if (offered.length === 0) return null
+    return {
+      path: `${listPath(place)}/do/bulk`,
+      csrf: visit.request.browser.csrfToken,
+      actions: offered.map(({ name, danger }) => ({ name, label: `do.${name}`, danger })),
+    }
   }
 
   /** A filter or the order of a list, with its choices. */
@@ -275,9 +301,11 @@ export class ConsolePages extends ConsoleActions {
       about: `console.about.${resource.name}`,
       docs: this.needs.site.docsOf(resource),
       step: null,
+      bulk: null,
       heads: columns.map(labelOf),
       labels: columns.map((column) => labelText(column, language)),
       rows: rows.filter(isItem).map((item) => ({
+        id: String(item[idMember]),
         name: nameOf(item, resource),
         path: opens ? itemPath(place, String(item[idMember])) : null,
         values: columns.map((column) => valueOf(item, column, { language, names })),
@@ -351,8 +379,16 @@ export class ConsolePages extends ConsoleActions {
     action: ConsoleAction,
     query: URLSearchParams,
   ): Promise<Outcome> {
-    const after = query.get('after_sequence')
-    const path = `${filled(action.path, place.ids)}${after === null ? '' : `?after_sequence=${encodeURIComponent(after)}`}`
+    const route = this.needs.site.routeOf(action)!
+    const { filters = [] } = place.resource
+    const known = [...query].filter(
+      ([name, value]) =>
+        value !== '' &&
+        (name === 'after_sequence' ||
+          (filters.includes(name) && queryField(route, name).kind !== undefined)),
+    )
+    const asked = new URLSearchParams(known).toString()
+    const path = `${filled(action.path, place.ids)}${asked === '' ? '' : `?${asked}`}`
     const answer = await this.call(visit, { method: 'GET', path })
     if (answer.status === 401) return refusedToken(answer, null, listPath(place))
     if (answer.status !== 200) return this.missing(visit, place, answer)

@@ -12,6 +12,7 @@ import type { BrowserReader } from '../../request/browser.js'
 import { pagePolicy } from '../../response/replies.js'
 import {
   type AnyRouteRequest,
+  type BodyRule,
   formFields,
   type FormFields,
   ownRoute,
@@ -22,7 +23,7 @@ import {
   uploadForm,
 } from '../../route.js'
 import type { ConsoleApi } from './api.js'
-import { ConsolePages } from './pages.js'
+import { ConsolePeople } from './people.js'
 import { completedAt, ConsoleSignIn, ownPage, redirect, type SignedIn } from './session.js'
 import type { Place, Site } from './site.js'
 import { consoleStyleRoute } from './style.js'
@@ -68,12 +69,18 @@ const Segment = z.string().max(512)
 
 /** The action that uploads a file. */
 const UPLOAD_PATH = '/console/assets/{id}/do/upload'
-const Upload = uploadForm({ maxBytes: UPLOAD_BYTES_MAX })
+/** Its preview keeps the file in a form, where a character may take three bytes. */
+const IMPORT_PATH = '/console/people/do/import'
+const UPLOADS: Readonly<Record<string, BodyRule<UploadedForm>>> = {
+  [UPLOAD_PATH]: uploadForm({ maxBytes: UPLOAD_BYTES_MAX }),
+  [IMPORT_PATH]: uploadForm({ maxBytes: Math.floor(FORM_BYTES_MAX / 3) - 1_024 }),
+}
 
 /** The pages by their path, with the operation ids of reading and of sending them. */
 const PLACES = [
   ['/console/{resource}', 'showConsoleList', null],
   [UPLOAD_PATH, 'showConsoleUpload', 'sendConsoleUpload'],
+  [IMPORT_PATH, 'showConsoleImport', 'sendConsoleImport'],
   ['/console/{resource}/do/{action}', 'showConsoleListAction', 'sendConsoleListAction'],
   ['/console/{resource}/{id}', 'showConsoleItem', null],
   ['/console/{resource}/{id}/do/{action}', 'showConsoleItemAction', 'sendConsoleItemAction'],
@@ -92,13 +99,13 @@ const PLACES = [
 ] as const
 
 /** The needs, with the sign-in and the pages that are made of them. */
-type Console = ConsoleNeeds & { readonly signIn: ConsoleSignIn; readonly pages: ConsolePages }
+type Console = ConsoleNeeds & { readonly signIn: ConsoleSignIn; readonly pages: ConsolePeople }
 /** Finds an active tenant. */
 type Finding = (at: Console, text: string, asking: AskOptions) => Promise<string | null>
 type Answer = (at: Console, request: AnyRouteRequest, asking: AskOptions) => Promise<Rendered>
 
 export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
-  const at = { ...needs, signIn: new ConsoleSignIn(needs), pages: new ConsolePages(needs) }
+  const at = { ...needs, signIn: new ConsoleSignIn(needs), pages: new ConsolePeople(needs) }
   const answered = (answer: Answer) => (request: AnyRouteRequest, asking: AskOptions) =>
     answer(at, request, asking)
   return [
@@ -186,18 +193,21 @@ function placeRoutes(at: Console, path: string, reads: string, sends: string | n
     answer: placed((visit, place, { query }) => pages.show(visit, place, searchOf(query))),
   })
   if (sends === null) return [show]
-  const isUpload = path === UPLOAD_PATH
+  const upload = UPLOADS[path]
   const send = ownRoute({
     ...one,
     method: 'POST',
     operationId: sends,
     summary: 'An action of the console: one call of the API',
-    body: isUpload ? Upload : Form,
-    answer: placed((visit, place, { body }) =>
-      isUpload
-        ? pages.upload(visit, place, body as UploadedForm)
-        : pages.act(visit, place, body as FormFields),
-    ),
+    body: upload ?? Form,
+    answer: placed((visit, place, { body }) => {
+      if (path === IMPORT_PATH) return pages.previewImport(visit, place, body as UploadedForm)
+      if (upload !== undefined) return pages.upload(visit, place, body as UploadedForm)
+      const fields = body as FormFields
+      if (place.action?.name === 'bulk') return pages.bulk(visit, place, fields)
+      if (place.action?.name === 'apply') return pages.applyImport(visit, place, fields)
+      return pages.act(visit, place, fields)
+    }),
   })
   return [show, send]
 }

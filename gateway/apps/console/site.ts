@@ -81,6 +81,7 @@ export class Site {
     return actions.filter(
       (action) =>
         (action.on === 'item') === (item !== null) &&
+        action.hidden !== true &&
         this.may(action, scopes) &&
         (item === null || (action.when?.(item) ?? true)),
     )

@@ -75,12 +75,12 @@ const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 const TONES: Readonly<Record<string, Tone>> = {
   ...tones(
     'ok',
-    'healthy active succeeded success paid verified delivered valid completed accepted ok won',
+    'invite create healthy active succeeded success paid verified delivered valid completed accepted ok won',
   ),
   ...tones('warn', 'invited pre_provisioned pending retrying deprecated processing past_due open'),
   ...tones(
     'bad',
-    'failing suspended failed failure denied revoked expired removed disabled frozen lost',
+    'refused failing suspended failed failure denied revoked expired removed disabled frozen lost',
   ),
 }
 
@@ -88,7 +88,7 @@ function tones(tone: Tone, words: string): Record<string, Tone> {
   return Object.fromEntries(words.split(' ').map((word) => [word, tone]))
 }
 
-const statusOf = (text: string): Value => ({
+export const statusOf = (text: string): Value => ({
   kind: 'status',
   text,
   tone: TONES[text] ?? '',
@@ -271,6 +271,9 @@ export function curlOf(
   if (body !== undefined && body !== null)
     lines.push(`  -H 'Content-Type: application/json'`, `  -d ${quoted(JSON.stringify(body))}`)
   if (file !== undefined)
-    lines.push(`  -H 'Content-Type: ${file}'`, `  --data-binary @logo.${file.split('/')[1]}`)
+    lines.push(
+      `  -H 'Content-Type: ${file}'`,
+      `  --data-binary @${file === 'text/csv' ? 'people' : 'logo'}.${file.split('/')[1]}`,
+    )
   return lines.join(' \\\n')
 }

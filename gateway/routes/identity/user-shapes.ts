@@ -6,6 +6,7 @@ import {
   type ProfileText,
   profileValue,
 } from '../../../actors/domain/people/profile-claims.js'
+import { ROLE, ROLES_MAX } from '../../../actors/domain/people/role-powers.js'
 import type { ProfileUpdate, UserRecord } from '../../../actors/identity/users/protocol.js'
 import { DisplayName } from '../../../actors/domain/entities/names.js'
 
@@ -156,8 +157,8 @@ export const ChangeTenantUser = z
       .meta({ description: 'The name in this tenant; null uses the name of the account again' }),
     ...ProfileSet,
     roles: z
-      .array(z.string().regex(/^[A-Za-z0-9][A-Za-z0-9._:-]{0,63}$/))
-      .max(32)
+      .array(z.string().regex(ROLE))
+      .max(ROLES_MAX)
       .optional()
       .meta({
         description:

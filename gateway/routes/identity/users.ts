@@ -2,6 +2,8 @@
 import { z } from 'zod'
 import { soughtEmail } from '../../../actors/domain/email.js'
 import {
+  IMPORT_LINES_MAX,
+  IMPORT_REFUSALS,
   type ListUsers,
   USER_SORTS,
   type UserRecord,
@@ -11,7 +13,7 @@ import { callerOf } from '../../request/caller.js'
 import { presenter } from '../../response/presenter.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { csvOf } from '../../response/csv.js'
-import { bytes, empty, json, problem, type Route, reply, route } from '../../route.js'
+import { bytes, empty, json, problem, raw, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { stepUpNeeded } from '../operations/step-up.js'
 import {
@@ -112,6 +114,24 @@ function cursorOf(query: z.output<typeof ListQuery>): ListUsers['after'] {
   const { after } = readPage(query)
   return after && { ...after, key: query.cursor_key }
 }
+
+const IMPORT_BYTES_MAX = 5 * 1024 * 1024
+const ImportedUsers = z
+  .object({
+    dry_run: z.boolean(),
+    lines: z.array(
+      z.object({
+        line: z.int().meta({ description: 'In the file, from 1' }),
+        email: z.string(),
+        outcome: z.enum(['invite', 'create', 'exists', 'refused']).meta({
+          description:
+            'create: the tenant verified the domain, or it is reserved in a sandbox, so the person need not accept',
+        }),
+        reason: z.enum(IMPORT_REFUSALS).optional().meta({ description: 'Why it is refused' }),
+      }),
+    ),
+  })
+  .meta({ id: 'ImportedTenantUsers' })
 
 const UserParams = z.object({ user_id: z.string().max(64) })
 const managed = { tags, exposure: 'internal', security: managers, params: UserParams } as const
@@ -316,6 +336,34 @@ export const userRoutes: readonly Route[] = [
           ]),
         ]),
         headers: { 'content-disposition': 'attachment; filename="people.csv"' },
+      })),
+    },
+  }),
+  route(users, 'importTenantUsers', {
+    method: 'POST',
+    path: `${USERS}/import`,
+    summary: 'Invite or create the people of a CSV file',
+    description:
+      'The first line names the columns: email, and if wanted name and roles (with spaces between them). Others do not ' +
+      `count, so an export can be imported. At most 5 MiB and ${IMPORT_LINES_MAX} people. Each line is done alone: ` +
+      'send the file again after an interruption. With dry_run=true nothing changes, and the answer says what would happen.',
+    tags,
+    exposure: 'internal',
+    security: managers,
+    query: z.object({ dry_run: z.enum(['true', 'false']).optional() }),
+    body: raw(['text/csv'], { maxBytes: IMPORT_BYTES_MAX, schema: z.string() }),
+    message: (request) => ({
+      caller: callerOf(request),
+      csv: Buffer.from(request.body).toString('utf8'),
+      isTrial: request.query.dry_run === 'true',
+    }),
+    replies: {
+      imported: reply(200, ImportedUsers, ({ isTrial, lines }) => ({
+        dry_run: isTrial,
+        lines: lines.map(({ reason, ...line }) => ({ ...line, ...(reason && { reason }) })),
+      })),
+      unreadable: problem(400, 'bad-request', ({ detail }: { readonly detail: string }) => ({
+        detail,
       })),
     },
   }),

@@ -26,6 +26,7 @@ export const identityResources: readonly ConsoleResource[] = [
     columns: ['display_name', 'email', 'status', 'roles', 'last_login_at'],
     filters: ['q', 'status', 'role', 'sort'],
     exports: { type: 'text/csv', file: 'people.csv' },
+    bulk: ['reinvite', 'suspend'],
     choices: { role: ['owner', 'admin', 'editor', 'member'] },
     actions: [
       {
@@ -35,6 +36,15 @@ export const identityResources: readonly ConsoleResource[] = [
         path: USERS,
         first: ['email', 'display_name'],
       },
+      {
+        name: 'import',
+        on: 'list',
+        method: 'POST',
+        path: `${USERS}/import`,
+        upload: ['text/csv'],
+      },
+      { name: 'apply', on: 'list', method: 'POST', path: `${USERS}/import`, hidden: true },
+      { name: 'bulk', on: 'list', method: 'POST', path: `${USER}/suspend`, hidden: true },
       { name: 'export', on: 'list', method: 'GET', path: `${USERS}/export` },
       { name: 'fixture', on: 'list', method: 'POST', path: '/api/v1/sandbox/fixture-users' },
       {
