@@ -337,7 +337,8 @@ export class ConsolePages extends ConsoleActions {
         back: null,
         onward: null,
         ...factsOf(item, { language, names }),
-        about: isSingle ? `console.about.${resource.name}` : null,
+        about: `console.about.${resource.name}`,
+        docs: site.docsOf(resource),
         actions: site
           .actions(resource, isSingle ? null : item, scopes)
           .map((action, index) => linkTo(action, here, index === 0)),
