@@ -98,9 +98,9 @@ export const endAssertedTokens: TrustedIssuerHandler<'endAssertedTokens'> = asyn
   const forget = await coordination.lock(key, LOGOUT_AGE_SECS_MAX + 2 * SKEW_SECS)
   if (forget === undefined) return refused('jti was used before')
   const { tenantId } = issuer
-  const signOut = { tenantId, issuerId: issuer.id, sub, tenant, issuedAtSecs: Number(iat) }
+  const asserted = { tenantId, issuerId: issuer.id, sub, tenant, issuedAtSecs: Number(iat) }
   try {
-    await endTokens(tools, signOut, context)
+    await endTokens(tools, asserted, context)
     return { tag: 'logged_out' }
   } catch (error) {
     // The issuer may send the token again.
@@ -111,20 +111,20 @@ export const endAssertedTokens: TrustedIssuerHandler<'endAssertedTokens'> = asyn
 
 const endTokens = async (
   tools: Parameters<TrustedIssuerHandler<'endAssertedTokens'>>[0],
-  signOut: AssertedSubject,
+  asserted: AssertedSubject,
   context: Parameters<TrustedIssuerHandler<'endAssertedTokens'>>[2],
 ): Promise<void> => {
   const { database, coordination, random, clock } = tools
-  const { tenantId, issuerId, sub, tenant, issuedAtSecs } = signOut
+  const { tenantId, issuerId, sub, tenant, issuedAtSecs } = asserted
   // Tokens can arrive in another order than they were made.
-  if (!(await isSignedOut(tools, signOut))) {
+  if (!(await isSignedOut(tools, asserted))) {
     const at = Buffer.from(String(issuedAtSecs))
-    await coordination.put(keysOf(signOut).at(-1)!, at, KEPT_SECS)
+    await coordination.put(keysOf(asserted).at(-1)!, at, KEPT_SECS)
   }
   const now = clock.now()
   await inTenant(database, tenantId, context, async (tx) => {
     await numberEvents(tx, tenantId)
-    const tokens = await revokeAssertedTokens(tx, { ...signOut, now })
+    const tokens = await revokeAssertedTokens(tx, { ...asserted, now })
     const record = withoutCaller({
       id: random.uuid(),
       tenantId,

@@ -56,6 +56,7 @@ export const PLACES: Readonly<Record<string, readonly string[]>> = {
     'a passkey after the proof',
   ],
   'actors/identity/sign-in/ways/passkey/enrolment.ts storePasskey': ['a passkey after the proof'],
+  'actors/identity/sign-in/ways/passkey/sync.ts storePasskey': ['a passkey after the proof'],
   'actors/identity/sign-in/ways/federated/complete.ts acceptInvitationRow': [
     'a provider of the deployment',
   ],

@@ -143,7 +143,7 @@ export function readAccessClaims(claims: AccessClaims, issuer: string): ReadToke
       audience,
       actors,
       delegationId: textOrNull(claims['delegation_id']),
-      ...readDelegation(claims['delegation']),
+      ...delegationIn(claims['delegation']),
       sessionId: textOrNull(claims['sid']),
       grantId: textOrNull(claims['grant_id']),
       ...readResources(claims['resource_id']),
@@ -198,7 +198,7 @@ function readResources(claim: unknown): Pick<Principal, 'resourceIds'> {
   return ids.length === 0 ? {} : { resourceIds: ids }
 }
 
-function readDelegation(claim: unknown): Pick<Principal, 'delegation'> {
+function delegationIn(claim: unknown): Pick<Principal, 'delegation'> {
   if (typeof claim !== 'object' || claim === null) return {}
   const { id, purpose_hash: purpose, policy_hash: policy } = claim as Record<string, unknown>
   if (!isText(id) || !isText(policy)) return {}
