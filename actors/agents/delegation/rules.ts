@@ -57,9 +57,9 @@ export function grantableScopes(
   return requested.filter((scope) => held.includes(scope))
 }
 
-/** What a person approves, as RFC 8785 JSON: all members are strings, in the order of their names. */
+/** What a person approves, as RFC 8785 JSON: texts in the order of their names. */
 export const approvalStatement = (
-  request: Pick<ShownRequest, 'id' | 'agentId' | 'audience' | 'userCode'>,
+  request: Pick<ShownRequest, 'id' | 'agentId' | 'audience' | 'purpose' | 'userCode'>,
   subject: string,
   scopes: readonly string[],
 ): string =>
@@ -68,6 +68,7 @@ export const approvalStatement = (
     audience: request.audience,
     delegation_id: request.id,
     match_value: request.userCode,
+    purpose: request.purpose ?? undefined,
     scopes,
     subject,
   })

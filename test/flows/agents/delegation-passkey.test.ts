@@ -50,7 +50,8 @@ const isPending = async (here: Workspace, request: Asked) => {
 test('a passkey signs the approval of write scopes, and the record verifies later', async (t) => {
   const here = await api.workspace()
   const person = await withKey(here)
-  const request = await ask(api, here.token, WRITES)
+  const purpose = 'Signs the releases'
+  const request = await ask(api, here.token, { ...WRITES, purpose })
   const { page, options } = await asked(person, request)
   const policy = page.headers['content-security-policy']!
   t.regex(policy, /script-src 'self'; connect-src 'self'; require-trusted-types-for 'script'/)
@@ -76,6 +77,7 @@ test('a passkey signs the approval of write scopes, and the record verifies late
     audience: api.at.issuer,
     delegation_id: rows[0]!['id'],
     match_value: request.userCode,
+    purpose,
     scopes: ['openid', 'vault:list', 'vault:sign'],
     subject: rows[0]!['subject'],
   })
