@@ -48,6 +48,8 @@ export interface GatewayOptions extends FrontDoorOptions {
   readonly sessionCookieSecs?: number | undefined
   /** `security.production`. Default: yes. */
   readonly isProduction?: boolean | undefined
+  /** `tenant.default_tenant_slug` is set. Default: no. */
+  readonly hasDefaultTenant?: boolean | undefined
   /** Event types of this deployment. Default: all. */
   readonly events?: readonly EventType[] | undefined
   /** The mail of a development service, for /dev/mail. Absent: the page is not served. */
@@ -137,6 +139,7 @@ export function openGateway(options: GatewayOptions): Gateway {
     devMailbox: options.devMailbox,
     baseDomain: server.base_domain,
     isProduction: options.isProduction !== false,
+    hasDefaultTenant: options.hasDefaultTenant === true,
     tenants,
     clock,
     i18n,

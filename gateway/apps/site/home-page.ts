@@ -31,12 +31,15 @@ type HomePageOptions = {
   readonly capabilities: ReadonlySet<string>
   readonly i18n: I18nSettings
   readonly isProduction: boolean
+  /** A tenant serves requests that name no other. */
+  readonly hasDefaultTenant: boolean
   /** Absent where this process has no tenants. */
   readonly tenants: ActorRef<TenantsProtocol> | undefined
 }
 
 export function homePageRoute(options: HomePageOptions): Route {
-  const { issuer, docsPath, guidesPath, paths, capabilities, i18n, isProduction, tenants } = options
+  const { issuer, docsPath, guidesPath, paths, capabilities, i18n, tenants } = options
+  const { isProduction, hasDefaultTenant } = options
   const served = (path: string) => (paths.has(path) ? path : null)
   const account = served(ACCOUNT)
   const links = {
@@ -55,36 +58,42 @@ export function homePageRoute(options: HomePageOptions): Route {
     issuer,
     links,
     isProduction,
+    asksWorkspace: !hasDefaultTenant,
     mcp: capabilities.has('mcp') ? `${issuer}/mcp` : null,
     curl: `curl ${issuer}${CAPABILITIES}`,
     init: `npm run --silent svc -- init --url ${issuer}`,
   }
   const page = html(
     200,
-    (content: { readonly header: string; readonly workspaces: readonly object[] | null }) =>
+    ({
+      header,
+      ...shown
+    }: {
+      readonly header: string
+      readonly workspaces: readonly object[] | null
+    }) =>
       renderPage(
         'home',
         {
           titleKey: 'home.title',
           branding: null,
-          acceptLanguage: { header: content.header, i18n },
+          acceptLanguage: { header, i18n },
         },
-        { ...shared, workspaces: content.workspaces },
+        { ...shared, ...shown },
       ),
     () => ({ vary: 'Accept-Language' }),
   )
 
-  /** Whether a request to this host means a tenant that people sign in to. */
-  async function namesTenant(host: string, asking: AskOptions): Promise<boolean> {
+  /** How a request to this host means a tenant that people sign in to, or null. */
+  async function tenantBy(host: string, asking: AskOptions) {
     const found = await tenants?.resolve({ host }, asking)
-    if (found?.tag !== 'resolved' || found.tenant.controlPlane) return false
-    return found.by === 'host' || (found.by === 'default' && isProduction)
+    return found?.tag !== 'resolved' || found.tenant.controlPlane ? null : found.by
   }
 
   /** The newest workspaces of a development service. A foreign site that resolves to this machine gets none. */
   async function workspacesAt(host: string, asking: AskOptions) {
     const isOurs = [...LOOPBACK_HOSTS, new URL(issuer).hostname].includes(withoutPort(host))
-    if (isProduction || tenants === undefined || !isOurs) return null
+    if (isProduction || hasDefaultTenant || tenants === undefined || !isOurs) return null
     return (await tenants.listNewestTenants({ limit: WORKSPACES_MAX }, asking)).tenants
   }
 
@@ -99,7 +108,8 @@ export function homePageRoute(options: HomePageOptions): Route {
     headers: Headers,
     responses: [...page.docs, { status: 303, contentType: null, schema: null }],
     answer: async ({ headers, host }, asking) => {
-      if (account !== null && (await namesTenant(host, asking))) {
+      const by = await tenantBy(host, asking)
+      if (account !== null && (by === 'host' || (by === 'default' && isProduction))) {
         const headers = { location: account }
         return { form: 'body', status: 303, contentType: null, body: null, headers }
       }

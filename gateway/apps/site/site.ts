@@ -26,6 +26,8 @@ type SiteOptions = {
   /** `server.base_domain`. */
   readonly baseDomain: string
   readonly isProduction: boolean
+  /** `tenant.default_tenant_slug` is set. */
+  readonly hasDefaultTenant: boolean
   /** Absent where this process has no tenants. */
   readonly tenants: ActorRef<TenantsProtocol> | undefined
   readonly clock: Clock
@@ -58,6 +60,7 @@ export function siteRoutes(options: SiteOptions): readonly Route[] {
       capabilities,
       i18n: options.i18n,
       isProduction: options.isProduction,
+      hasDefaultTenant: options.hasDefaultTenant,
       tenants: options.tenants,
     }),
     ...errors,

@@ -55,6 +55,7 @@ export function gatewayOf({ settings, plane, system, ...parts }: GatewayParts): 
     featureDetails: featureDetails(settings),
     events: eventTypesOf(settings),
     isProduction: settings.security.production,
+    hasDefaultTenant: settings.tenant.default_tenant_slug !== undefined,
     sessionCookieSecs: session_cookie.enabled ? session_cookie.absolute_secs : undefined,
     described,
     routes: described.filter(
