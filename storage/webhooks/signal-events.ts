@@ -78,6 +78,17 @@ export const firstSignalEvents = (tx: Transaction, { tenantId, id }: OfStream, l
     values: [tenantId, id, limit],
   })
 
+/** The streams with an event that a poll gives. Crosses tenants: one look serves all waiting polls. */
+export const streamsWithEvents = (tx: Transaction, streams: readonly OfStream[]) =>
+  allRows<OfStream>(tx, {
+    name: 'signal_stream.with_events',
+    text: `select s.tenant_id as "tenantId", s.id from unnest($1::uuid[], $2::uuid[]) as w (tenant_id, id)
+           join signal_streams s on s.tenant_id = w.tenant_id and s.id = w.id
+           where s.status <> 'paused' and ${receives('s')}
+             and exists (select from signal_events e where e.tenant_id = s.tenant_id and e.stream_id = s.id)`,
+    values: [streams.map(({ tenantId }) => tenantId), streams.map(({ id }) => id)],
+  })
+
 /** Removes events that the receiver has, or refuses. @returns how many. */
 export const removeSignalEvents = (
   tx: Transaction,
@@ -162,8 +173,8 @@ export const moveStreams = (tx: Transaction, streams: readonly ReadTo[]) =>
 
 /**
  * Disables up to `limit` streams whose events wait for too long: paused since `pausedBefore`, with an event from before
- * `waitingBefore`, or with more than `most` events. Their events go, and one says that the stream is disabled. Crosses
- * tenants.
+ * `waitingBefore`, or with the most events of a tenant for which more than `most` wait. Their events go, and one says that
+ * the stream is disabled. Crosses tenants.
  */
 export const disableOverdueStreams = (
   tx: Transaction,
@@ -178,14 +189,21 @@ export const disableOverdueStreams = (
 ) =>
   changedRows(tx, {
     name: 'signal_stream.disable_overdue',
-    text: `with overdue as (
+    text: `with filled as (
+             select t.tenant_id from (select distinct tenant_id from signal_streams where status <> 'disabled') t
+             where exists (select from signal_events e where e.tenant_id = t.tenant_id offset $4 limit 1)),
+           longest as (
+             select distinct on (e.tenant_id) e.tenant_id, e.stream_id
+             from signal_events e join filled f on f.tenant_id = e.tenant_id
+             join signal_streams s on s.tenant_id = e.tenant_id and s.id = e.stream_id and s.status <> 'disabled'
+             group by e.tenant_id, e.stream_id order by e.tenant_id, count(*) desc),
+           overdue as (
              select s.tenant_id, s.id from signal_streams s
              where s.status <> 'disabled' and ((s.status = 'paused' and s.status_since < $2)
                or exists (select from (select e.issued_at from signal_events e
                    where e.tenant_id = s.tenant_id and e.stream_id = s.id order by e.place limit 1) f
                  where f.issued_at < $3)
-               or exists (select from signal_events e
-                 where e.tenant_id = s.tenant_id and e.stream_id = s.id order by e.place offset $4 limit 1))
+               or (s.tenant_id, s.id) in (select tenant_id, stream_id from longest))
              order by s.tenant_id, s.id limit $6 for update of s skip locked),
            changed as (
              update signal_streams s set status = 'disabled', status_since = $1, updated_at = $1,

@@ -6,6 +6,7 @@ import type { SignalsNeeds, SignalsTools } from './needs.js'
 import { pollSignalEvents, SIGNING, WAITS } from './poll.js'
 import { signals, type SignalsProtocol } from './protocol.js'
 import { KeptSets } from './set.js'
+import { WaitingStreams } from './waiting-streams.js'
 import {
   createSignalStream,
   deleteSignalStream,
@@ -46,6 +47,7 @@ export const signalsActor = defineActor<SignalsProtocol, SignalsNeeds>({
         waits: shareOf('signal_polls', WAITS, needs),
         signing: shareOf('signal_signatures', SIGNING, needs),
         kept: new KeptSets(needs.clock),
+        waiting: new WaitingStreams(needs.database),
       },
     ),
 })

@@ -6,6 +6,7 @@ import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { SigningKeysProtocol } from '../../oauth/signing-keys/protocol.js'
 import type { SignalsProtocol } from './protocol.js'
+import type { WaitingStreams } from './waiting-streams.js'
 import type { KeptSets } from './set.js'
 import type { SharedSignalsSettings } from './settings.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
@@ -26,6 +27,8 @@ export type SignalsTools = SignalsNeeds & {
   /** The events that are being signed for polls. */
   readonly signing: FairShare
   readonly kept: KeptSets
+  /** The streams that these polls wait for. */
+  readonly waiting: WaitingStreams
 }
 
 export type SignalsHandler<K extends keyof SignalsProtocol> = Handler<

@@ -1,5 +1,4 @@
 /** Polls (RFC 8936): a receiver acknowledges events, and gets the next ones. */
-import { setTimeout as sleep } from 'node:timers/promises'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { isRefused } from '../../../runtime/kernel/fairness/fair-share.js'
 import {
@@ -24,7 +23,6 @@ import { keyOf, UNKNOWN } from './streams.js'
 export const WAITS = { total: 512, tenant: 64, stream: 2 } as const
 /** Events that one process signs at the same time for polls, of one tenant, and of one stream. */
 export const SIGNING = { total: 1_000, tenant: 200, stream: EVENTS_MAX } as const
-const LOOK_EVERY_MS = 500
 /** Refused events that the log names. */
 const LOGGED_MAX = 5
 /** What is left of the time of a request when its poll gives up waiting. */
@@ -60,7 +58,7 @@ export const pollSignalEvents: SignalsHandler<'pollSignalEvents'> = async (
       clock.monotonicMs() + settings.poll_wait_secs * 1_000,
       context.deadlineMs - ANSWER_MS,
     )
-    found = await waited(tools, [key.tenantId, key.id], untilMs, context.signal, look)
+    found = await waited(tools, key, untilMs, context, look)
   }
   const sets = await setsOf(tools, key, found.slice(0, most), context)
   return 'tag' in sets ? sets : { tag: 'polled', ...sets, moreAvailable: found.length > most }
@@ -93,32 +91,36 @@ async function setsOf(
   }
 }
 
-/** Looks again until there is an event, the time is over, or there is no place to wait. */
+/** Looks when there is an event; none when the time is over, or there is no place to wait. */
 async function waited(
-  { waits, groups, clock }: SignalsTools,
-  keys: readonly [tenantId: string, streamId: string],
+  { waits, waiting, groups, clock }: SignalsTools,
+  key: StreamKey,
   untilMs: number,
-  signal: AbortSignal,
+  context: MessageContext,
   look: () => Promise<readonly SignalEvent[]>,
 ): Promise<readonly SignalEvent[]> {
   const over = new AbortController()
+  const leave = () => over.abort()
   const giveUp = () => {
-    over.abort()
+    leave()
     return true
   }
-  const place = waits.tryAcquire([...keys], 1, { groups: groups.known(keys[0]), giveUp })
+  const levels = [key.tenantId, key.id]
+  const place = waits.tryAcquire(levels, 1, { groups: groups.known(key.tenantId), giveUp })
   if (isRefused(place)) return []
-  const leave = () => over.abort()
-  signal.addEventListener('abort', leave, { once: true })
+  const timer = setTimeout(leave, untilMs - clock.monotonicMs())
+  context.signal.addEventListener('abort', leave, { once: true })
   try {
     let found: readonly SignalEvent[] = []
-    while (found.length === 0 && !over.signal.aborted && clock.monotonicMs() < untilMs) {
-      await sleep(LOOK_EVERY_MS, undefined, { signal: over.signal }).catch(() => undefined)
-      if (!signal.aborted) found = await look()
+    // The event that woke this poll may have gone to another one of the stream.
+    while (found.length === 0 && !over.signal.aborted) {
+      await waiting.event(key, over.signal)
+      if (!context.signal.aborted) found = await look()
     }
     return found
   } finally {
-    signal.removeEventListener('abort', leave)
+    clearTimeout(timer)
+    context.signal.removeEventListener('abort', leave)
     place()
   }
 }
