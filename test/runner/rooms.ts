@@ -12,6 +12,9 @@ const MEMBERS_MAX = 16
 const CHANGES_PROCESS =
   /\bprocess\.(?:env(?:\[[^\]]+\]|\.\w+) = |chdir|memoryUsage|cpuUsage|on\()|\bdelete process\.env|\bglobalThis\.\w+ = |setGlobalDispatcher|mock\.timers/
 
+/** Many take minutes: in a room they would be the end of the run, one after another. Alone, and of unknown length, they are first. */
+const LONG = /\.long\.test\.js$/
+
 export type Room = { readonly name: string; readonly members: readonly string[] }
 
 /** A profile of shared services that a file names (test/support/fleet/profiles.ts). */
@@ -22,7 +25,7 @@ export function roomsOf(
   files: readonly string[],
   textOf: (file: string) => string,
 ): { readonly rooms: readonly Room[]; readonly others: readonly string[] } {
-  const others = files.filter((file) => CHANGES_PROCESS.test(textOf(file)))
+  const others = files.filter((file) => LONG.test(file) || CHANGES_PROCESS.test(textOf(file)))
   const members = byProfile(
     files.filter((file) => !others.includes(file)),
     textOf,
