@@ -254,8 +254,8 @@ async function applyOnce(
 }
 
 /**
- * Builds indexes outside of the transaction of their file, which begins anew afterwards. Nobody waits for the table: neither
- * the statements of the service, nor the build, which has no time limit.
+ * Builds indexes outside of the transaction of their file, and then begins another one. The statements of the service do not
+ * wait for the table, and the build has no time limit.
  */
 async function buildIndexes(client: Client, statements: readonly string[]): Promise<void> {
   await client.query('rollback')
