@@ -234,6 +234,14 @@ export const EVENT_CATALOGUE = {
       grantee_type: [text.optional(), 'agent'],
       grantee_id: [text.optional(), EXAMPLE_ID],
     },
+    'vault.budget.exceeded': {
+      ...credential,
+      budget: [z.enum(['requests', 'bytes', 'llm_tokens']), 'llm_tokens'],
+      limit: [z.int(), 100_000],
+      left: [z.int(), 0],
+      window: [z.enum(['hour', 'day', 'month', 'total']), 'day'],
+      window_ends_at: [z.iso.datetime().nullable(), EXAMPLE_TIME],
+    },
     'vault.credential.accessed': {
       access: [text.optional(), 'egress'],
       host: [text.optional(), 'api.example.com'],

@@ -1,4 +1,5 @@
 /** Egress authorities: the grants and leases that allow calls, with their limits and usage. */
+import type { Budget } from '../../actors/domain/vault/budgets.js'
 import { appendAtCommit, eventValues, INSERT_EVENTS, type OutboxEvent } from '../platform/outbox.js'
 import type { Statement, Transaction } from '../platform/sql.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
@@ -15,6 +16,8 @@ export type AuthorityRow = {
   allowRange: boolean
   maxRequests: number | null
   maxBytes: number | null
+  /** Calls of a grant with a budget are decided in the database (grant-budgets.ts). */
+  budget: Budget | null
   requestsUsed: number
   bytesUsed: number
   /** Its byte budget has cut a call. It admits no other, whatever running calls give back. */
@@ -46,20 +49,20 @@ export async function findEgressAuthorities(
   const { rows } = await tx.query<AuthorityRow & { place: number }>({
     name: 'egress_authority.of_grantees',
     text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."allowRange", a."maxRequests",
-             a."maxBytes", a."requestsUsed", a."bytesUsed", a."isSpent", a."expiresAt", a."revokedAt"
+             a."maxBytes", a.budget, a."requestsUsed", a."bytesUsed", a."isSpent", a."expiresAt", a."revokedAt"
            from unnest($2::uuid[], $3::text[], $4::text[]) with ordinality
              as q (credential_id, agent_id, delegation_id, place)
            cross join lateral (
              select * from (
                select 'lease' as kind, id, snapshot, null::text[] as methods,
                  null::text[] as "pathPrefixes", true as "allowRange", null::bigint as "maxRequests",
-                 byte_budget as "maxBytes", 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
+                 byte_budget as "maxBytes", null::jsonb as budget, 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
                  spent_at is not null as "isSpent", expires_at as "expiresAt", revoked_at as "revokedAt", created_at
                from vault_leases
                where tenant_id = $1 and credential_id = q.credential_id
                  and recipient_id = q.agent_id
                union all
-               select 'grant', id, snapshot, methods, path_prefixes, allow_range, max_requests, max_bytes,
+               select 'grant', id, snapshot, methods, path_prefixes, allow_range, max_requests, max_bytes, budget,
                  requests_used, bytes_used, spent_at is not null, expires_at, revoked_at, created_at
                from vault_grants
                where tenant_id = $1 and credential_id = q.credential_id
@@ -81,7 +84,7 @@ export async function findEgressAuthorities(
   return found
 }
 
-type Taking = {
+export type Taking = {
   /** 1 for a new call, 0 for more bytes of a running one. */
   readonly requests: 0 | 1
   /** Takes nothing when fewer bytes are left. */
@@ -97,7 +100,7 @@ export const PORTION_PART = 8
 export const PORTION_BYTES_MIN = 16 * 1024
 
 /** What a call takes of what is left: its least ($3) and a portion. */
-function withPortion(left: string): string {
+export function withPortion(left: string): string {
   return `least($3::bigint + greatest(${PORTION_BYTES_MIN}, (${left} - $3::bigint) / ${PORTION_PART}), ${left})`
 }
 

@@ -79,8 +79,9 @@ const BYTES_MIN = 64 * 1024
 
 /** True if enough is left of the limits for a block to hold a part. */
 export function holdsPart(row: AuthorityRow): boolean {
-  const { maxRequests, requestsUsed, maxBytes, bytesUsed } = row
+  const { maxRequests, requestsUsed, maxBytes, bytesUsed, budget } = row
   return (
+    budget === null &&
     (maxRequests === null || maxRequests - requestsUsed >= REQUESTS_MIN * PART) &&
     (maxBytes === null || maxBytes - bytesUsed >= BYTES_MIN * PART)
   )

@@ -1,5 +1,6 @@
 /** Grants: who may use a credential, with which limits, until when. */
 import type { CredentialType, Grant } from '../../actors/domain/entities/vault.js'
+import type { Budget } from '../../actors/domain/vault/budgets.js'
 import { allRows, onlyRow, onlyValue, type Transaction } from '../platform/sql.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
@@ -11,23 +12,31 @@ export type CapabilitySnapshot = {
   readonly non_exportable: boolean
 }
 
-export type VaultGrantRow = Omit<Grant, 'status'> & {
+export type VaultGrantRow = Omit<Grant, 'status' | 'budget'> & {
   readonly tenantId: string
   readonly snapshot: CapabilitySnapshot
   /** When its limit of bytes has cut a call. */
   readonly spentAt: Date | null
+  readonly budget: Budget | null
+  /** The window that the counts are about. */
+  readonly budgetBegan: Date | null
+  readonly budgetRequests: number
+  readonly budgetBytes: number
+  readonly budgetLlmTokens: number
 }
 
-export const insertVaultGrant = (
-  tx: Transaction,
-  g: Omit<VaultGrantRow, 'spentAt' | 'revokedAt'>,
-) =>
+type NewVaultGrantRow = Omit<
+  VaultGrantRow,
+  'spentAt' | 'revokedAt' | 'budgetBegan' | 'budgetRequests' | 'budgetBytes' | 'budgetLlmTokens'
+>
+
+export const insertVaultGrant = (tx: Transaction, g: NewVaultGrantRow) =>
   onlyRow<VaultGrantRow>(tx, {
     name: 'vault_grant.insert',
     text: `insert into vault_grants (tenant_id, id, credential_id, grantee_type, grantee_id,
              capabilities, snapshot, methods, path_prefixes, max_requests, max_bytes, expires_at,
-             created_at, allow_range)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)
+             created_at, allow_range, budget)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
            returning ${COLUMNS}`,
     values: [
       g.tenantId,
@@ -44,6 +53,7 @@ export const insertVaultGrant = (
       g.expiresAt,
       g.createdAt,
       g.allowRange,
+      g.budget && JSON.stringify(g.budget),
     ],
   })
 
@@ -131,7 +141,8 @@ export const agentBelongs = (tx: Transaction, tenantId: string, agentId: string)
 
 const COLUMNS =
   columnsOf(`id tenant_id credential_id grantee_type grantee_id capabilities snapshot methods
-  path_prefixes allow_range max_requests max_bytes spent_at expires_at created_at revoked_at`)
+  path_prefixes allow_range max_requests max_bytes budget budget_began budget_requests budget_bytes
+  budget_llm_tokens spent_at expires_at created_at revoked_at`)
 
 /** An agent by id, a human by pairwise subject in the tenant. */
 type OwnerCandidate = {

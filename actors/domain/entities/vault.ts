@@ -1,6 +1,7 @@
 /** Credentials of the vault, their grants and leases, as the API shows them. */
 import { z } from 'zod'
 import { ANY_AUTH_SCHEME } from '../vault/egress.js'
+import { GrantBudget } from '../vault/budgets.js'
 import type { RecordOf } from './record.js'
 
 type Uses = {
@@ -83,6 +84,7 @@ export const VaultGrant = z
     allow_range: z.boolean(),
     max_requests: z.int().optional(),
     max_bytes: z.int().optional(),
+    budget: GrantBudget.optional(),
     status,
     expires_at: time.nullable(),
     created_at: time,

@@ -1,11 +1,14 @@
 /** Metrics of the egress proxy. A call counts in plain numbers, which are read at each scrape. */
 import type { Registry } from 'prom-client'
 import { type PlainFamily, registerPlain } from '../../../runtime/kernel/metrics/plain-metrics.js'
+import { BUDGETED, type Budgeted } from '../../domain/vault/budgets.js'
 import { RELAY_ENDS, type RelayEnd, type RelayReport } from './protocol.js'
 
 export interface EgressMetrics {
   /** A call was admitted in memory or by the database. */
   admitted(by: 'memory' | 'database'): void
+  /** A call was refused by a budget. */
+  budgetExceeded(budget: Budgeted): void
   began(): void
   ended(report: RelayReport): void
 }
@@ -17,6 +20,11 @@ export function egressMetrics(registry: Registry): EgressMetrics {
     RelayEnd,
     number
   >
+  const refused = Object.fromEntries(Object.values(BUDGETED).map((name) => [name, 0])) as Record<
+    Budgeted,
+    number
+  >
+  const tokens = { input: 0, output: 0 }
   let redactions = 0
   let running = 0
   const families: readonly PlainFamily[] = [
@@ -45,6 +53,18 @@ export function egressMetrics(registry: Registry): EgressMetrics {
       read: () => samplesOf('by', admissions),
     },
     {
+      name: 'svc_egress_budget_refused_total',
+      help: 'Calls that the budget of a grant refused, by what was used up.',
+      type: 'counter',
+      read: () => samplesOf('budget', refused),
+    },
+    {
+      name: 'svc_egress_llm_tokens_total',
+      help: 'Tokens of language models that answers reported.',
+      type: 'counter',
+      read: () => samplesOf('direction', tokens),
+    },
+    {
       name: 'svc_egress_running',
       help: 'Relayed requests that have not ended.',
       type: 'gauge',
@@ -56,15 +76,20 @@ export function egressMetrics(registry: Registry): EgressMetrics {
     admitted(by) {
       admissions[by] += 1
     },
+    budgetExceeded(budget) {
+      refused[budget] += 1
+    },
     began() {
       running += 1
     },
-    ended({ outcome, requestBytes, responseBytes, redactions: redacted }) {
+    ended({ outcome, requestBytes, responseBytes, redactions: redacted, tokens: reported }) {
       running -= 1
       bytes.request += requestBytes
       bytes.response += responseBytes
       closed[outcome] += 1
       redactions += redacted
+      tokens.input += reported.input ?? 0
+      tokens.output += reported.output ?? 0
     },
   }
 }

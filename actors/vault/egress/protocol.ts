@@ -6,6 +6,7 @@ import type { Denied } from '../../domain/vault/denied.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../runtime/kernel/stream.js'
 import type { SharedText } from '../../../runtime/kernel/text/shared-text.js'
+import type { BudgetRefusal } from '../../domain/vault/budgets.js'
 import type { ProxyMethod } from '../../domain/vault/egress.js'
 
 export type EgressProtocol = {
@@ -60,8 +61,14 @@ export type ProxyOutcome =
   | Denied
   /** No such credential in the tenant, or the caller has no grant. */
   | { readonly tag: 'unknown_credential' }
-  /** A limit of the grant or the byte budget of the lease is exhausted. */
-  | { readonly tag: 'budget_exceeded'; readonly detail: string }
+  /** A limit or the budget of the grant, or the byte budget of the lease, is exhausted. */
+  | {
+      readonly tag: 'budget_exceeded'
+      readonly detail: string
+      /** The budget of the grant that has too little left. */
+      readonly budget?: BudgetRefusal | undefined
+      readonly retryAfterSecs?: number | undefined
+    }
   /** The agent has the maximum number of concurrent calls. */
   | { readonly tag: 'too_many_calls' }
   /** The part of the tenant of a shared resource is exhausted: calls, memory for buffered bodies, name look-ups. */
@@ -120,7 +127,9 @@ export type RelayReport = {
   readonly durationMs: number
   /** Redacted occurrences of the secret. */
   readonly redactions: number
-  /** Token counts that the response reports. Advisory. */
+  /** False: the request never reached a connection to the upstream. */
+  readonly isHeard: boolean
+  /** Token counts that the response reports. */
   readonly tokens: { readonly input: number | null; readonly output: number | null }
   /** RFC 9209 section 2.3 error type when `outcome` is not `completed`, for Proxy-Status. */
   readonly proxyError: string | null

@@ -353,6 +353,7 @@ const UNSENT: RelayReport = {
   durationMs: 0,
   redactions: 0,
   tokens: { input: null, output: null },
+  isHeard: false,
   proxyError: 'proxy_internal_error',
 }
 

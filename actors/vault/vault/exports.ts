@@ -168,7 +168,7 @@ function kindFault(kind: ExportKind, type: string): string | undefined {
 }
 
 function isUnlimited(authority: AuthorityRow) {
-  const { kind, methods, pathPrefixes, maxRequests, maxBytes } = authority
-  const limits = [methods, pathPrefixes, maxRequests, maxBytes]
+  const { kind, methods, pathPrefixes, maxRequests, maxBytes, budget } = authority
+  const limits = [methods, pathPrefixes, maxRequests, maxBytes, budget]
   return kind === 'grant' && limits.every((limit) => limit === null)
 }

@@ -35,6 +35,7 @@ import type {
 } from './protocol.js'
 import { changing, changingCredential, withCredential } from './read.js'
 import { grantOf, leaseOf, snapshotOf } from './records.js'
+import { wireBudget } from '../../domain/vault/budgets.js'
 import { capabilitiesOf, expiryFault, grantFault, invalid } from './rules.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
@@ -54,7 +55,8 @@ export const listVaultGrants: VaultHandler<'listVaultGrants'> = (
 }
 
 export const createVaultGrant: VaultHandler<'createVaultGrant'> = (needs, message, context) => {
-  const { granteeType, granteeId } = message
+  const { granteeType, granteeId, budget } = message
+  if (message.countsMoney) return Promise.resolve({ tag: 'money_not_counted' })
   return granting<GrantCreated>(needs, message, context, async (tx, row, eventContext) => {
     const { now } = eventContext
     const capabilities = capabilitiesOf(row.credentialType, message.capabilities)
@@ -77,6 +79,7 @@ export const createVaultGrant: VaultHandler<'createVaultGrant'> = (needs, messag
       allowRange: message.allowRange,
       maxRequests: message.maxRequests,
       maxBytes: message.maxBytes,
+      budget,
       expiresAt: message.expiresAt,
       createdAt: now,
     })
@@ -86,6 +89,7 @@ export const createVaultGrant: VaultHandler<'createVaultGrant'> = (needs, messag
         grantee_type: granteeType,
         grantee_id: granteeId,
         capabilities,
+        ...(budget === null ? {} : { budget: wireBudget(budget) }),
       }),
     ])
     return { tag: 'created', grant: grantOf(grant, now), replayed: false }

@@ -2,6 +2,7 @@
 import type { Denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
+import type { Budget } from '../../domain/vault/budgets.js'
 import type { Caller } from '../../domain/audit.js'
 import type { IdempotencyClaim } from '../../domain/idempotency.js'
 import type { Principal } from '../../domain/principal.js'
@@ -40,7 +41,7 @@ export type VaultProtocol = {
   /** The owner reads the secret. */
   readVaultCredentialSecret: Ask<OneCredential, SecretRead | UnknownCredential | OwnerRefused>
   listVaultGrants: Ask<ListOfCredential, GrantsListed | UnknownCredential>
-  createVaultGrant: Ask<CreateGrant, GrantCreated | GrantingRefused>
+  createVaultGrant: Ask<CreateGrant, GrantCreated | GrantingRefused | MoneyNotCounted>
   revokeVaultGrant: Ask<RevokeGrant, GrantRevoked | UnknownGrant>
   listVaultLeases: Ask<ListOfCredential, LeasesListed | UnknownCredential>
   createVaultLease: Ask<CreateLease, LeaseCreated | GrantingRefused>
@@ -129,6 +130,9 @@ export type CreateGrant = OneCredential & {
   readonly allowRange: boolean
   readonly maxRequests: number | null
   readonly maxBytes: number | null
+  readonly budget: Budget | null
+  /** The budget would limit money. */
+  readonly countsMoney: boolean
   readonly expiresAt: Date | null
   readonly idempotency: IdempotencyClaim | null
 }
@@ -137,6 +141,8 @@ export type GrantCreated = {
   readonly grant: Grant
   readonly replayed: boolean
 }
+/** Calls through the egress proxy spend no money. */
+export type MoneyNotCounted = { readonly tag: 'money_not_counted' }
 /** Why a credential is neither granted nor leased. */
 export type GrantingRefused =
   | UnknownCredential

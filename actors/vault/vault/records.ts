@@ -2,6 +2,7 @@
 import type { VaultCredentialRow } from '../../../storage/vault/vault-credentials.js'
 import type { CapabilitySnapshot, VaultGrantRow } from '../../../storage/vault/vault-grants.js'
 import type { VaultLeaseRow } from '../../../storage/vault/vault-leases.js'
+import { budgetNow } from '../../domain/vault/budgets.js'
 import type { Credential, Grant, GrantStatus, Lease } from '../../domain/entities/vault.js'
 
 /** Without its owner and its secret. */
@@ -22,7 +23,15 @@ export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
 
 export function grantOf(row: VaultGrantRow, now: Date): Grant {
   const { tenantId: _tenant, snapshot: _snapshot, spentAt: _spent, ...rest } = row
-  return { ...rest, status: statusOf(row, now) }
+  const { budgetBegan, budgetRequests, budgetBytes, budgetLlmTokens, ...grant } = rest
+  const used = {
+    began: budgetBegan,
+    requests: budgetRequests,
+    bytes: budgetBytes,
+    llmTokens: budgetLlmTokens,
+  }
+  const budget = grant.budget && budgetNow(grant.budget, used, now)
+  return { ...grant, budget, status: statusOf(row, now) }
 }
 
 export function leaseOf(row: VaultLeaseRow, now: Date): Lease {

@@ -4,6 +4,7 @@ import { normalizeHostname } from '../../domain/hostnames.js'
 import { networkContains } from '../../domain/commerce/networks.js'
 import { type FaultOf, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import { ANY_AUTH_SCHEME, readAuthScheme } from '../../domain/vault/egress.js'
+import { isEmpty } from '../../domain/vault/budgets.js'
 import type { CreateCredential, CreateGrant, VaultInvalid } from './protocol.js'
 import {
   type Capability,
@@ -192,15 +193,17 @@ export function capabilitiesOf(
 }
 
 export function grantFault(
-  { methods, pathPrefixes, maxRequests, maxBytes, expiresAt }: CreateGrant,
+  { methods, pathPrefixes, maxRequests, maxBytes, budget, expiresAt }: CreateGrant,
   type: CredentialType,
   now: Date,
 ): VaultInvalid | undefined {
-  const limits = [methods, pathPrefixes, maxRequests, maxBytes]
+  const limits = [methods, pathPrefixes, maxRequests, maxBytes, budget]
   const limited = limits.some((limit) => limit !== null)
   // Limits apply to calls through the egress proxy, so other types would not enforce them.
   if (limited && !CREDENTIAL_TYPES[type].egress)
     return invalid('', `An ${type} credential does not support call limits.`)
+  if (budget !== null && isEmpty(budget))
+    return invalid('/budget', 'Must limit requests, bytes or llm_tokens.')
   if (methods?.length === 0) return invalid('/methods', 'Must contain at least one method.')
   if (pathPrefixes !== null) {
     if (pathPrefixes.length === 0 || pathPrefixes.length > PATHS_MAX) {

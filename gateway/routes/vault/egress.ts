@@ -1,11 +1,13 @@
 /** The egress proxy: calls with a credential of the vault. */
 import { z } from 'zod'
+import { RefusedBudget } from '../../../actors/domain/vault/budgets.js'
 import { METHODS } from '../../../actors/domain/vault/egress.js'
 import { egress, type ProxyOutcome, type RelayEnd } from '../../../actors/vault/egress/protocol.js'
 import { granteeOf } from '../../../actors/domain/grantee.js'
 import { packPrincipal } from '../../../actors/domain/packed-principal.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { presenter } from '../../response/presenter.js'
 import { PROXY_NAME } from '../../response/respond.js'
 import { uuid } from '../../request/ids.js'
 import type { Problem } from '../../response/problems.js'
@@ -107,6 +109,8 @@ function brokenOff(end: string): Problem {
   }
 }
 
+const refusedBudget = presenter(RefusedBudget)
+
 const replies = {
   relayed: relayed(
     'The response of the upstream, with its status and the allowed header fields.',
@@ -130,10 +134,16 @@ const replies = {
   unknown_credential: problem(404, 'not-found', {
     detail: 'There is no such credential, or the caller has no grant for it.',
   }),
-  budget_exceeded: problem(429, 'rate-limited', ({ detail }: { detail: string }) => ({
-    detail,
-    error: 'budget_exceeded',
-  })),
+  budget_exceeded: problem(
+    429,
+    'rate-limited',
+    ({ detail, budget, retryAfterSecs }: Extract<ProxyOutcome, { tag: 'budget_exceeded' }>) => ({
+      detail,
+      error: 'budget_exceeded',
+      retryAfterSecs,
+      members: budget && refusedBudget(budget),
+    }),
+  ),
   too_many_calls: problem(429, 'rate-limited', {
     detail: 'The agent has the maximum number of concurrent calls.',
     retryAfterSecs: SHARE_RETRY_SECS,

@@ -11,6 +11,7 @@ import {
   VaultGrant,
   VaultLease,
 } from '../../../actors/domain/entities/vault.js'
+import { NewBudget } from '../../../actors/domain/vault/budgets.js'
 import { idText } from '../../request/ids.js'
 import { presenter } from '../../response/presenter.js'
 
@@ -82,6 +83,7 @@ export const CreateGrant = z
     }),
     max_requests: z.int().min(1).max(LIMIT_MAX).optional(),
     max_bytes: z.int().min(1).max(LIMIT_MAX).optional(),
+    budget: NewBudget.optional(),
     expires_at: time.nullable().optional(),
   })
   .meta({ id: 'CreateVaultGrant' })

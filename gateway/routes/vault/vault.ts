@@ -1,6 +1,7 @@
 /** Credentials, grants and leases. */
 import { z } from 'zod'
 import { type CredentialFound, vault } from '../../../actors/vault/vault/protocol.js'
+import type { NewBudget } from '../../../actors/domain/vault/budgets.js'
 import type { Principal } from '../../../actors/domain/principal.js'
 import { callerOf } from '../../request/caller.js'
 import { pageReply, PageQuery, readPage } from '../../request/paging.js'
@@ -230,6 +231,7 @@ export const vaultRoutes: readonly Route[] = [
       allowRange: request.body.allow_range,
       maxRequests: request.body.max_requests ?? null,
       maxBytes: request.body.max_bytes ?? null,
+      ...budgetOf(request.body.budget),
       expiresAt: dateOf(request.body.expires_at),
       idempotency: request.idempotency,
     }),
@@ -242,6 +244,10 @@ export const vaultRoutes: readonly Route[] = [
       ),
       unknown_credential: unknown,
       invalid: invalidMember,
+      money_not_counted: problem(422, 'unprocessable-content', {
+        detail: 'Calls through the egress proxy spend no money that svc could count.',
+        errors: [{ pointer: '#/budget/amount_minor', detail: 'Must be omitted.' }],
+      }),
       revoked,
       ...grantRefusals,
       ...idempotencyRefusals,
@@ -327,6 +333,13 @@ function one(request: {
   readonly params: { readonly credential_id: string }
 }) {
   return { caller: callerOf(request), credentialId: request.params.credential_id }
+}
+
+function budgetOf(budget: z.output<typeof NewBudget> | undefined) {
+  if (budget === undefined) return { budget: null, countsMoney: false }
+  const { window, requests = null, bytes = null, llm_tokens: llmTokens = null } = budget
+  const countsMoney = budget.amount_minor !== undefined || budget.currency !== undefined
+  return { budget: { window, requests, bytes, llmTokens }, countsMoney }
 }
 
 function dateOf(time: string | null | undefined): Date | null {

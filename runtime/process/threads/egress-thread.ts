@@ -50,6 +50,7 @@ serveThread({
       log,
       unrecordedMax: vault.egress_unrecorded_calls_max,
       onAdmitted: measured.admitted,
+      onBudgetExceeded: measured.budgetExceeded,
     })
     const leave = await database.listener.listen(EGRESS_CHANNEL, {
       notified: (tenantId) => admission.forget(tenantId),

@@ -94,6 +94,7 @@ test('refused exports and their errors', async (t) => {
   t.deepEqual(refusedAs(await exchange(resources, closed)), [403, 'policy_denied'])
   for (const limits of [
     { max_requests: 5 },
+    { budget: { requests: 5, window: 'hour' } },
     { methods: ['GET'] },
     { path_prefixes: ['/v1'] },
     { max_bytes: 9 },
@@ -207,6 +208,8 @@ testCommands('the commands of docs/guides/vault/egress-proxy.md run unchanged', 
   const page = docsPage(t, 'guides/vault/egress-proxy')
   const env = {
     BASE: running.baseUrl,
+    TOKEN: setting.operator,
+    AGENT: setting.agentId,
     AGENT_TOKEN: setting.direct,
     DELEGATED_TOKEN: setting.delegated,
     CREDENTIAL: setting.credentialId,
@@ -217,7 +220,10 @@ testCommands('the commands of docs/guides/vault/egress-proxy.md run unchanged', 
   t.like(sent.headers, { accept: 'text/event-stream', 'content-type': 'application/json' })
   t.is(sent.headers.authorization, `Bearer ${SECRET}`)
   t.true((await page.run('sh', 1, env)).includes('[redacted]'))
-  t.is(page.blocks('sh').length, 2)
+  t.like(JSON.parse(await page.run('sh', 2, env)), {
+    budget: { requests: 1_000, llm_tokens: 200_000, window: 'day', used: { requests: 0 } },
+  })
+  t.is(page.blocks('sh').length, 3)
 })
 
 test.serial(

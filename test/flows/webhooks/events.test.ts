@@ -302,13 +302,15 @@ const vaultAndEgress = once(async () => {
     }),
   )
   const credentialId = String(credential['id'])
-  const grantee = { grantee_type: 'agent', grantee_id: agentId }
+  const budget = { requests: 1, window: 'total' }
+  const grantee = { grantee_type: 'agent', grantee_id: agentId, budget }
   const grant = await expected(
     201,
     api.post(`${CREDENTIALS}/${credentialId}/grants`, token, grantee),
   )
   const headers = bodyCall({ credentialId }, `${reachable.upstream.origin}/echo`)
   await expected(200, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
+  await expected(429, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
   await expected(200, api.post(`/api/v1/vault/grants/${String(grant['id'])}/revoke`, token))
 })
 
@@ -474,6 +476,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'vault.credential.created': vaultAndEgress,
   'vault.credential.accessed': vaultAndEgress,
   'vault.grant.revoked': vaultAndEgress,
+  'vault.budget.exceeded': vaultAndEgress,
   'egress.stream.closed': vaultAndEgress,
   'wallet.tx.signed': walletsOfAgents,
   'wallet.tx.rejected': walletsOfAgents,

@@ -117,4 +117,16 @@ export const LIMITS: readonly SeededFault[] = [
     ['exp > nowSecs + LIFETIME_SECS_MAX', 'exp < nowSecs - LIFETIME_SECS_MAX'],
     'actors/oauth/tokens/clients.test.ts',
   ),
+  fault(
+    'calls of a grant end with its budget',
+    'storage/vault/grant-budgets.ts',
+    ['requests + $6 <= requests_max', 'requests <= requests_max'],
+    'flows/vault/egress-budgets.test.ts',
+  ),
+  fault(
+    'a token of a language model that is left is taken before the call',
+    'storage/vault/grant-budgets.ts',
+    ['tokens < tokens_max', 'tokens <= tokens_max'],
+    'flows/vault/egress-budgets.test.ts',
+  ),
 ]

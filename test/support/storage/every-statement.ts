@@ -13,6 +13,11 @@ import { findAccountRecord } from '../../../storage/identity/suspensions.js'
 import { removeIdentity } from '../../../storage/identity/upstream-identities.js'
 import { findResourceByUri } from '../../../storage/oauth/api-resources.js'
 import { returnToAuthority, takeFromAuthority } from '../../../storage/vault/egress-authorities.js'
+import {
+  settleBudget,
+  spendBudgetBytes,
+  takeFromBudget,
+} from '../../../storage/vault/grant-budgets.js'
 import { takeForBlock } from '../../../storage/vault/egress-blocks.js'
 import { sortTenantUsers } from '../../../storage/identity/tenant-users.js'
 import { insertVaultCredential } from '../../../storage/vault/vault-credentials.js'
@@ -86,6 +91,8 @@ function databaseOf(found: Found, { rows }: Stage): unknown {
 }
 
 const lease = { kind: 'lease', id: '1' } as const
+const budget = { window: 'total', requests: 1, bytes: 1, llmTokens: 1 } as const
+const hold = { grantId: '1', budget, began: new Date(0), bytesBegan: new Date(0) }
 const part = { requests: 1, bytes: 1 }
 const now = new Date()
 const WAYS_IN = [
@@ -106,6 +113,11 @@ const WITH_ARGUMENTS = () => [
     takeFromAuthority(at, '1', lease, { requests: 1, bytesMin: 1, bytesMax: 1, now }),
   ),
   statementOf((at) => returnToAuthority(at, '1', lease, part)),
+  statementOf((at) =>
+    takeFromBudget(at, '1', { id: '1', budget }, { requests: 1, bytesMin: 1, bytesMax: 1, now }),
+  ),
+  statementOf((at) => settleBudget(at, '1', { hold, requestsBack: 0, bytesBack: 0, tokens: 1 })),
+  statementOf((at) => spendBudgetBytes(at, '1', hold, now)),
   statementOf((at) => takeForBlock(at, '1', lease, part, now)),
   statementOf((at) => sortTenantUsers(at, '1', ANY_USER, OLDEST_FIRST)),
   statementOf((at) => insertVaultCredential(at, { secret: null } as never, 0)),

@@ -45,6 +45,8 @@ import {
   settlementsOf,
   writeBatch,
 } from './batch.js'
+import { moreOfBudget, settlementOf } from './grant-budgets.js'
+import type { Budgeted } from '../../../domain/vault/budgets.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export type { AdmissionRequest, Admitted } from './decision.js'
@@ -93,6 +95,7 @@ type AdmissionNeeds = WriteNeeds & {
   /** Calls of one block: those that may be sent before they are recorded. 0 records every call before it is sent. */
   readonly unrecordedMax: number
   readonly onAdmitted?: ((how: 'memory' | 'database') => void) | undefined
+  readonly onBudgetExceeded?: ((budget: Budgeted) => void) | undefined
 }
 
 export function createAdmission(needs: AdmissionNeeds): Admission {
@@ -212,6 +215,7 @@ class TenantAdmission {
         block.limits === null
           ? NOTHING
           : { requests: block.limits.hasRequests ? 1 : 0, bytes: takenBytes ?? 0 },
+      settles: null,
     })
     onAdmitted?.('memory')
     if (block.unrecorded * 2 > block.callsMax) this.#run()
@@ -268,7 +272,9 @@ class TenantAdmission {
   /** Takes more bytes for a running call: from its block, or from the grant or lease. */
   async more(facts: CallFacts, bytesMin: number, bytesMax: number): Promise<number> {
     const { database, clock } = this.#needs
-    const { block, authority } = facts
+    const { block, authority, hold } = facts
+    if (hold !== undefined)
+      return moreOfBudget(this.#needs, this.#tenantId, hold, { bytesMin, bytesMax })
     const drawn = block?.takeBytes(bytesMin, bytesMax) ?? 0
     if (block !== undefined && drawn > 0) {
       block.unsettled += 1
@@ -281,6 +287,7 @@ class TenantAdmission {
         isRetry: false,
         block,
         used: { requests: 0, bytes: drawn },
+        settles: null,
       })
       this.#refillIfDue(block, clock.monotonicMs())
       this.#schedule(BEGIN_DELAY_MS)
@@ -325,10 +332,12 @@ class TenantAdmission {
       isRetry: false,
       block: isOfBlock ? block : null,
       used: isOfBlock ? { requests: 0, bytes: -unusedBytes } : NOTHING,
+      settles: settlementOf(facts, report, unusedBytes),
     })
     this.#ends += 1
     if (this.#ends > CALL_ENDS_MAX) this.#dropEnd()
-    if (isBudgetSpent) this.#run()
+    // The next call, also of another process, is decided by what this one has used.
+    if (isBudgetSpent || facts.hold !== undefined) this.#run()
     else this.#schedule(END_DELAY_MS)
   }
 
@@ -499,6 +508,8 @@ class TenantAdmission {
       if (outcome !== null) {
         if (outcome.tag === 'budget_exceeded' && pending.recalls === RECALLS_MAX)
           this.#recallFromMs = this.#needs.clock.monotonicMs() + RECALL_PAUSE_MS
+        if (outcome.tag === 'budget_exceeded' && outcome.budget !== undefined)
+          this.#needs.onBudgetExceeded?.(outcome.budget.budget)
         pending.resolve(outcome)
       } else this.#decideLater(pending)
     }
@@ -560,6 +571,7 @@ function countEnds(records: readonly CallRecord[]): number {
 function isRecordOnly({ requests, records, closing }: Batch): boolean {
   if (requests.length > 0 || closing.some(({ limits }) => limits !== null)) return false
   return records.every(
-    ({ isRetry, unusedBytes, spends }) => !isRetry && !spends && unusedBytes === 0,
+    ({ isRetry, unusedBytes, spends, settles }) =>
+      !isRetry && !spends && unusedBytes === 0 && settles === null,
   )
 }

@@ -26,6 +26,7 @@ import {
   settlingBlocks,
   takeForBlock,
 } from '../../../../storage/vault/egress-blocks.js'
+import type { BudgetSettlement } from '../../../../storage/vault/grant-budgets.js'
 import {
   holdVaultCredentials,
   readHeldCredentials,
@@ -39,6 +40,7 @@ import {
   queryOf,
 } from './decision.js'
 import { beginEvent, type CallFacts } from './events.js'
+import { settleBudgets } from './grant-budgets.js'
 import { Block, HELD_MAX } from './block.js'
 import type { KnownCaller, KnownCallers } from './known-callers.js'
 import type { Refusal } from './rules.js'
@@ -71,6 +73,8 @@ export type CallRecord = {
   readonly block: Block | null
   /** What the call has used from what the block holds. Negative bytes are given back. */
   readonly used: Holding
+  /** What its end changes in the budget of its grant. */
+  readonly settles: BudgetSettlement | null
 }
 
 export const NOTHING: Holding = { requests: 0, bytes: 0 }
@@ -129,7 +133,8 @@ async function write(
   const events = eventsOf(unstored)
   // Blocks are locked before credentials, and these before grants.
   const freed = await settleBlocks(tx, tenantId, unstored, closing)
-  const spent = unstored.flatMap(({ spends, facts }) => (spends ? facts.authority : []))
+  const cut = unstored.flatMap(({ spends, facts }) => (spends ? facts : []))
+  const spent = cut.flatMap(({ authority, hold }) => (hold === undefined ? authority : []))
   if (spent.length > 0) recallBlocks(tx, tenantId)
   const queries = new Map<string, AuthorityQuery>()
   for (const { request, key } of requests) {
@@ -138,15 +143,16 @@ async function write(
   const due = renewalsDue(known, [...queries.keys()], nowMs)
   // Locked before their grants, in the same order as a revocation, to avoid deadlocks.
   const credentialIds = new Set([...queries.values()].map(({ credentialId }) => credentialId))
-  for (const { facts, unusedBytes, spends } of unstored) {
-    if (unusedBytes > 0 || spends) credentialIds.add(facts.credentialId)
+  for (const { facts, unusedBytes, spends, settles } of unstored) {
+    if (unusedBytes > 0 || spends || settles !== null) credentialIds.add(facts.credentialId)
   }
   for (const { block } of freed) credentialIds.add(block.credentialId)
   // Pipelined, so that it takes one round trip. Returned bytes are available to the requests of this
   // batch.
-  const [held, , , authoritiesByKey, renewed] = await Promise.all([
+  const [held, , , , authoritiesByKey, renewed] = await Promise.all([
     credentialIds.size === 0 ? [] : holdVaultCredentials(tx, tenantId, [...credentialIds]),
     spendAuthorities(tx, tenantId, spent, now),
+    settleBudgets(tx, tenantId, unstored, now),
     returnUnused(tx, tenantId, unstored, freed),
     authoritiesOf(tx, tenantId, queries, now),
     due.length === 0
@@ -180,6 +186,7 @@ async function write(
     }
     outcomes.push(outcome)
   }
+  events.push(...decision.told)
   if (mayRecall) await recallForSpent(tx, tenantId, requests, outcomes, authoritiesByKey)
   const lost = lostOf(due, renewed, nowMs)
   const retired: Block[] = []

@@ -1,4 +1,4 @@
-/** Decides admissions in a transaction: by the stored grants and leases, and within their limits. */
+/** Decides admissions in a transaction: by the stored grants and leases, and within their limits and budgets. */
 import type { Random } from '../../../../runtime/kernel/random.js'
 import {
   type AuthorityQuery,
@@ -6,14 +6,17 @@ import {
   findEgressAuthorities,
   takeFromAuthority,
 } from '../../../../storage/vault/egress-authorities.js'
+import { type BudgetHold, takeFromBudget } from '../../../../storage/vault/grant-budgets.js'
+import type { OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import type { Caller } from '../../../domain/audit.js'
 import { granteeOf } from '../../../domain/grantee.js'
 import type { Principal } from '../../../domain/principal.js'
-import type { CallFacts } from './events.js'
+import { refusalOf } from './grant-budgets.js'
+import { budgetExceeded, type CallFacts } from './events.js'
 import { PORTION_BYTES } from './byte-budget.js'
-import { type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
+import { lacking, type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
 
 export type AdmissionRequest = {
   readonly caller: Caller
@@ -31,8 +34,8 @@ export type Admitted = {
   readonly allowRange: boolean
 }
 
-export function hasLimits({ maxRequests, maxBytes }: AuthorityRow): boolean {
-  return maxRequests !== null || maxBytes !== null
+export function hasLimits({ maxRequests, maxBytes, budget }: AuthorityRow): boolean {
+  return maxRequests !== null || maxBytes !== null || budget !== null
 }
 
 /** The grantee of each principal as text, and its keys by credential: a known text is found without hashing it again. */
@@ -81,6 +84,8 @@ export class Decision {
   readonly #tenantId: string
   readonly #random: Random
   readonly #now: Date
+  /** Events of refusals. */
+  readonly told: OutboxEvent[] = []
 
   constructor(tx: Transaction, tenantId: string, random: Random, now: Date) {
     this.#tx = tx
@@ -109,23 +114,41 @@ export class Decision {
   ): Promise<Admitted | Refusal> {
     for (const authority of authorities) {
       if (!hasLimits(authority)) return admitted(this.#random, request, row, authority)
-      const takenBytes = await this.#take(authority, request.call.bodyBytes)
-      if (takenBytes === undefined) continue
+      const taken = await this.#take(authority, request.call.bodyBytes)
+      if (taken === undefined) continue
+      const { bytes, hold } = taken
       // The next request of this batch sees the reduced budget.
-      authority.bytesUsed += takenBytes
-      const limited = authority.maxBytes === null ? null : takenBytes
-      return admitted(this.#random, request, row, authority, limited)
+      authority.bytesUsed += bytes
+      const isLimited = authority.maxBytes !== null || typeof authority.budget?.bytes === 'number'
+      const outcome = admitted(this.#random, request, row, authority, isLimited ? bytes : null)
+      outcome.facts.hold = hold
+      return outcome
     }
-    return SPENT
+    const lack = await refusalOf(this.#tx, this.#tenantId, request, authorities, this.#now)
+    if (lack === undefined) return SPENT
+    if (lack.isFirst) this.told.push(budgetExceeded(request, lack.budget, this.#random, this.#now))
+    return lacking(lack.budget, this.#now)
   }
 
-  #take(authority: AuthorityRow, bodyBytes: number): Promise<number | undefined> {
-    return takeFromAuthority(this.#tx, this.#tenantId, authority, {
+  async #take(
+    authority: AuthorityRow,
+    bodyBytes: number,
+  ): Promise<{ readonly bytes: number; readonly hold?: BudgetHold } | undefined> {
+    const { id, budget } = authority
+    const taking = {
       requests: 1,
       bytesMin: bodyBytes,
       bytesMax: bodyBytes + PORTION_BYTES,
       now: this.#now,
-    })
+    } as const
+    if (budget === null) {
+      const bytes = await takeFromAuthority(this.#tx, this.#tenantId, authority, taking)
+      return bytes === undefined ? undefined : { bytes }
+    }
+    const taken = await takeFromBudget(this.#tx, this.#tenantId, { id, budget }, taking)
+    if (taken === undefined) return undefined
+    const { bytes, began } = taken
+    return { bytes, hold: { grantId: id, budget, began, bytesBegan: began } }
   }
 }
 
@@ -150,6 +173,7 @@ export function admitted(
     requestId,
     templates: undefined,
     block: undefined,
+    hold: undefined,
   }
   const budget = takenBytes === null ? null : { takenBytes }
   return { tag: 'admitted', facts, row, budget, allowRange }

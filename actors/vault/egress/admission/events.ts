@@ -6,6 +6,7 @@ import { startEventId, type LostCallRow } from '../../../../storage/vault/lost-e
 import { EventForm } from '../../../../storage/platform/event-text.js'
 import type { NewEvent, OutboxEvent } from '../../../../storage/platform/outbox.js'
 import type { LostBlockRow } from '../../../../storage/vault/egress-blocks.js'
+import type { BudgetHold } from '../../../../storage/vault/grant-budgets.js'
 import type { Block } from './block.js'
 import { delegationIntent } from '../../../domain/agents/delegation-intent.js'
 import {
@@ -15,7 +16,9 @@ import {
   type Caller,
   doneBy,
 } from '../../../domain/audit.js'
-import { catalogued, type EventFields, type EventType } from '../../../domain/events.js'
+import type { Random } from '../../../../runtime/kernel/random.js'
+import type { BudgetRefusal } from '../../../domain/vault/budgets.js'
+import { catalogued, eventBy, type EventFields, type EventType } from '../../../domain/events.js'
 import type { RelayReport } from '../protocol.js'
 
 export type CallFacts = {
@@ -31,6 +34,8 @@ export type CallFacts = {
   templates?: CallTemplates | undefined
   /** The block that holds the limits of the call's grant or lease. Undefined for calls of the database. */
   block?: Block | undefined
+  /** What the call has taken from the budget of its grant. */
+  hold?: BudgetHold | undefined
 }
 
 /**
@@ -132,6 +137,30 @@ export function streamClosed(
   if (redactions > 0) fields.redactions = redactions
   const end = outcome === 'completed' ? 'success' : 'failure'
   return callEvent('egress.stream.closed', facts, now, fields, end)
+}
+
+/** A call was refused because the budget of its grant has too little left. */
+export function budgetExceeded(
+  { caller, credentialId, requestId }: Pick<CallFacts, 'caller' | 'credentialId' | 'requestId'>,
+  { grantId, budget, limit, left, window, windowEndsAt }: BudgetRefusal,
+  random: Random,
+  now: Date,
+): NewEvent {
+  const resource = { type: 'vault_grant', id: grantId }
+  const event = eventBy(
+    'vault.budget.exceeded',
+    resource,
+    { caller, random, now, requestId },
+    {
+      credential_id: credentialId,
+      budget,
+      limit,
+      left,
+      window,
+      window_ends_at: windowEndsAt && isoTime(windowEndsAt),
+    },
+  )
+  return { ...event, audit: { ...event.audit, grantId, outcome: 'denied' } }
 }
 
 /** The end of a call whose process was killed: its time and the relayed bytes are unknown. */

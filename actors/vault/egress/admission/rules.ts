@@ -1,5 +1,6 @@
 /** Authorization of a call. All functions are pure (docs/reference/vault.md). */
 import { denied } from '../../../domain/vault/denied.js'
+import type { BudgetRefusal } from '../../../domain/vault/budgets.js'
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import { type ProxyMethod, readAuthScheme } from '../../../domain/vault/egress.js'
@@ -30,6 +31,19 @@ export const SPENT: Refusal = { tag: 'budget_exceeded', detail: 'The byte budget
 const REQUESTS_SPENT: Refusal = {
   tag: 'budget_exceeded',
   detail: 'The request limit of the grant is exhausted.',
+}
+
+/** The refusal of a call for which a budget has too little left. */
+export function lacking(budget: BudgetRefusal, now: Date): Refusal {
+  const { budget: name, limit, left, window, windowEndsAt } = budget
+  const span = window === 'total' ? 'in total' : `per ${window}`
+  const end = windowEndsAt === null ? '' : ` The window ends at ${windowEndsAt.toISOString()}.`
+  const detail = `The budget of the grant has ${left} of ${limit} ${name} left (${span}).${end}`
+  const retryAfterSecs =
+    windowEndsAt === null
+      ? undefined
+      : Math.max(1, Math.ceil((windowEndsAt.getTime() - now.getTime()) / 1000))
+  return { tag: 'budget_exceeded', detail, budget, retryAfterSecs }
 }
 
 export function judgeCall(

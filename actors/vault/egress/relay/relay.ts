@@ -107,6 +107,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
   #delivery: Delivery | undefined
   #usage: UsageReader | null = null
   #requestBytes = 0
+  #isHeard = false
   #sharedRead: SharedRead | undefined
   /** The response has no body by its status or method. */
   #isEmpty = false
@@ -189,6 +190,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
   onRequestStart(controller: Dispatcher.DispatchController): void {
     this.#controller = controller
     if (this.#over) controller.abort(new Ended())
+    else this.#isHeard = true
   }
 
   #requestBody(): Readable | Uint8Array | null {
@@ -370,6 +372,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
       durationMs: this.#clock.monotonicMs() - this.#beganMs,
       redactions: redactor?.count ?? 0,
       tokens: this.#usage?.counts ?? NO_TOKENS,
+      isHeard: this.#isHeard,
       proxyError,
     }
     if (outcome !== 'completed') {

@@ -1,10 +1,14 @@
 /**
  * Reads the token counts in responses of model providers: the `usage` object of the OpenAI chat API
- * (`prompt_tokens`, `completion_tokens`) and of Anthropic and the OpenAI responses API
- * (`input_tokens`, `output_tokens`), in JSON and server-sent events. Advisory: no decision uses them.
+ * (`prompt_tokens`, `completion_tokens`), of Anthropic and the OpenAI responses API (`input_tokens`, `output_tokens`),
+ * and `usageMetadata` of Gemini (`promptTokenCount`, `candidatesTokenCount`, `thoughtsTokenCount`), in JSON and
+ * server-sent events. A stream reports sums so far: the last ones count.
  */
 
-const KEY = Buffer.from('"usage"')
+const KEY = Buffer.from('"usage')
+/** After the key: the rest of its name, and the beginning of its value. */
+const VALUE = /^(?:Metadata)?"\s*:\s*(?=\S)/
+const BEGUN = /^(?:M?|Me|Met|Meta|Metad|Metada|Metadat|Metadata|(?:Metadata)?"\s*:?\s*)$/
 /** Longer usage objects are ignored. */
 const OBJECT_BYTES_MAX = 8 * 1024
 const COUNTED = /json|event-stream/i
@@ -52,8 +56,16 @@ class ScanningReader implements UsageReader {
   }
 
   #read(text: string): void {
-    this.#input = countOf(text, /"(?:input|prompt)_tokens"\s*:\s*(\d{1,15})/) ?? this.#input
-    this.#output = countOf(text, /"(?:output|completion)_tokens"\s*:\s*(\d{1,15})/) ?? this.#output
+    const output = countOf(
+      text,
+      /"(?:(?:output|completion)_tokens|candidatesTokenCount)"\s*:\s*(\d{1,15})/,
+    )
+    const thoughts = countOf(text, /"thoughtsTokenCount"\s*:\s*(\d{1,15})/)
+    this.#input =
+      countOf(text, /"(?:(?:input|prompt)_tokens|promptTokenCount)"\s*:\s*(\d{1,15})/) ??
+      this.#input
+    if (output !== undefined || thoughts !== undefined)
+      this.#output = (output ?? 0) + (thoughts ?? 0)
   }
 }
 
@@ -64,8 +76,8 @@ function countOf(text: string, pattern: RegExp): number | undefined {
 
 /** End of the object after the key; `open`: incomplete, `none`: not an object. */
 function endOfObject(text: string): number | 'open' | 'none' {
-  const begin = /^\s*:?\s*/.exec(text)![0].length
-  if (begin >= text.length) return 'open'
+  const begin = VALUE.exec(text)?.[0].length
+  if (begin === undefined) return BEGUN.test(text) ? 'open' : 'none'
   if (text[begin] !== '{') return 'none'
   let depth = 0
   for (let at = begin; at < text.length; at += 1) {

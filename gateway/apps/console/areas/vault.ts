@@ -74,6 +74,7 @@ export const vaultResources: readonly ConsoleResource[] = [
             method: 'POST',
             path: `${CREDENTIAL}/grants`,
             first: ['grantee_type', 'grantee_id', 'expires_at'],
+            without: ['budget.amount_minor', 'budget.currency'],
           },
           {
             name: 'revoke',

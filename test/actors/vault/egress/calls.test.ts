@@ -202,6 +202,7 @@ const report: RelayReport = {
   outcome: 'completed',
   bytes: 12,
   requestBytes: 5,
+  isHeard: true,
   responseBytes: 7,
   chunks: 1,
   durationMs: 1.4,

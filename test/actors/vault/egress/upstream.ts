@@ -61,6 +61,30 @@ function drained(response: ServerResponse): Promise<void> {
 const HEADER_BYTES_MAX = 128 * 1024
 /** Without redundancy. */
 const DENSE = createHash('shake256', { outputLength: 10_000 }).update('svc').digest()
+/** 12 tokens of input and 30 of output, as each provider reports them. */
+const LLM_ANSWERS: Readonly<Record<string, string | readonly string[]>> = {
+  'openai-chat':
+    '{"choices":[{"message":{"content":"say \\"usage\\":{\\"prompt_tokens\\":9}"}}],"usage": {"prompt_tokens": 12, "completion_tokens": 30, "total_tokens": 42, "prompt_tokens_details": {"cached_tokens": 3}}}',
+  'openai-chat-stream': [
+    '{"choices":[{"delta":{"content":"a"}}],"usage":null}',
+    '{"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":30,"total_tokens":42}}',
+    '[DONE]',
+  ],
+  'openai-responses':
+    '{"output":[],"usage":{"input_tokens":12,"input_tokens_details":{"cached_tokens":0},"output_tokens":30,"total_tokens":42}}',
+  anthropic:
+    '{"content":[],"usage":{"input_tokens":12,"cache_read_input_tokens":0,"output_tokens":30}}',
+  'anthropic-stream': [
+    '{"type":"message_start","message":{"usage":{"input_tokens":12,"output_tokens":1}}}',
+    '{"type":"message_delta","usage":{"output_tokens":30}}',
+  ],
+  gemini:
+    '{"candidates":[],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":20,"thoughtsTokenCount":10,"totalTokenCount":42}}',
+  'gemini-stream': [
+    '{"candidates":[],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":4,"totalTokenCount":16}}',
+    '{"candidates":[],"usageMetadata":{"promptTokenCount":12,"candidatesTokenCount":30,"totalTokenCount":42}}',
+  ],
+}
 const LETTERS = Buffer.alloc(64 * 1024, 'a')
 
 type Habit = (request: IncomingMessage, response: ServerResponse, seen: Seen) => void
@@ -235,6 +259,13 @@ const STREAMING: Habits = {
     request.socket.write('HTTP/1.1 200 OK\r\n')
     const timer = setInterval(() => request.socket.write(`x-a: ${'a'.repeat(4096)}\r\n`), 1)
     request.socket.on('close', () => clearInterval(timer))
+  },
+  /** Answers of model providers, whole and streamed. */
+  llm: (request, response) => {
+    const answer = LLM_ANSWERS[request.url!.split('/')[2]!]!
+    const isStream = typeof answer !== 'string'
+    response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json')
+    response.end(isStream ? answer.map((each) => `data: ${each}\n\n`).join('') : answer)
   },
   sse: (_, response) => {
     response.setHeader('content-type', 'text/event-stream')

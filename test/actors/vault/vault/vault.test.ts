@@ -126,6 +126,7 @@ const grant = (
       allowRange: true,
       maxRequests: null,
       maxBytes: null,
+      budget: null,
       expiresAt: more.expiresAt ?? null,
       createdAt: fixture.clock.now(),
     }),

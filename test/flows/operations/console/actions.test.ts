@@ -395,8 +395,16 @@ test('vault: a credential is created, granted, and revoked', async (t) => {
   const granted = await act(`${item}/grants/do/create`, {
     grantee_type: 'agent',
     grantee_id: tenant.objects['/api/v1/agents/{agent_id}']!,
+    'budget.requests': '500',
+    'budget.llm_tokens': '20000',
+    'budget.window': 'day',
   })
   const grant = made(t, granted)
+  const { html } = await openConsole(browser, grant)
+  t.regex(html, /Tokens of language models[^]*20000/)
+  const form = (await openConsole(browser, `${item}/grants/do/create`)).html
+  t.regex(form, /name="budget.bytes"/)
+  t.notRegex(form, /amount_minor/)
   t.is((await act(`${grant}/do/revoke`)).status, 303)
   made(t, await act(`${item}/do/revoke`))
   const shown = await openConsole(browser, item)
