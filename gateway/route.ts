@@ -25,6 +25,7 @@ export {
   page,
   problem,
   relayed,
+  refusal,
   reply,
   seeOther,
   written,

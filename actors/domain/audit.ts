@@ -112,6 +112,7 @@ export const AUDIT_ONLY_TYPES = [
   'org.tenant.created',
   'org.tenant.updated',
   'org.updated',
+  'security_event.received',
   'signal_stream.created',
   'signal_stream.deleted',
   'signal_stream.undelivered',

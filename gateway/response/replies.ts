@@ -50,6 +50,8 @@ export type Rendered =
       readonly cookies?: readonly string[] | undefined
       /** Replaces the content security policy of the content type. */
       readonly policy?: string | undefined
+      /** The word of a refusal that strangers can cause: one line a second is logged for it. */
+      readonly fault?: string | undefined
     }
   | { readonly form: 'problem'; readonly problem: Problem }
   /** The response of an upstream: its status, headers and body. */
@@ -116,6 +118,18 @@ export function reply<Outcome, Schema extends z.ZodType>(
     }),
   }
 }
+
+/** A refusal that strangers can cause in any number. One line a second is logged for each word of `fault`. */
+export const refusal = <Outcome>(
+  told: ReplyRule<Outcome>,
+  fault: (outcome: Outcome) => string,
+): ReplyRule<Outcome> => ({
+  docs: told.docs,
+  render(outcome, context) {
+    const rendered = told.render(outcome, context)
+    return rendered.form === 'body' ? { ...rendered, fault: fault(outcome) } : rendered
+  },
+})
 
 /** A JSON body that `write` serialises itself, as `schema` describes it. */
 export function written<Outcome, Schema extends z.ZodType>(

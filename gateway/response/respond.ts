@@ -1,4 +1,5 @@
 /** Sends answers: bodies, problem documents and OAuth errors, with the headers that all of them share. */
+import type { RefusedRequester } from '../../actors/domain/oauth-reasons.js'
 import type { I18nSettings } from '../../actors/domain/i18n/settings.js'
 import type { Logger } from '../../runtime/kernel/log.js'
 import type { Span } from '../../runtime/kernel/tracing.js'
@@ -108,7 +109,12 @@ export class Responder {
       })
       return
     }
-    const { status, contentType, body, headers, etag, session, policy } = rendered
+    const { status, contentType, body, headers, etag, session, policy, fault } = rendered
+    if (fault !== undefined) {
+      context.error = fault
+      context.logReason = fault
+      context.requester = { ...STRANGER, isAnyones: true }
+    }
     const form = formFor(context, rendered)
     if (form instanceof Promise) {
       form
@@ -405,6 +411,12 @@ function levelOf(
 function reasonOf({ reason, error, outcome, name }: Problem): string {
   const isScope = name === 'insufficient-scope'
   return reason ?? (isScope ? 'scope_missing' : (error ?? outcome ?? problemCode(name)))
+}
+
+const STRANGER: RefusedRequester = {
+  client: null,
+  presented: { clientId: null, tenantId: null },
+  grantType: null,
 }
 
 /** The members of the log line of a refusal. What the request says without proof has other names. */

@@ -170,9 +170,15 @@ type UpstreamLogout = {
 
 /**
  * Ends the sessions that a provider opened. One that was replaced ends too: its tokens go on in the session that replaced
- * it, which may be another sign-in. One whose session there is unknown ends with its user.
+ * it, which may be another sign-in. One whose session there is unknown ends with its user. One that began after `until`
+ * goes on.
  */
-export function endUpstreamSessions(tx: Transaction, logout: UpstreamLogout, now: Date) {
+export function endUpstreamSessions(
+  tx: Transaction,
+  logout: UpstreamLogout,
+  { reason, until }: { readonly reason: string; readonly until: Date },
+  now: Date,
+) {
   const { provider, tenantId, issuer, subject, sid } = logout
   const [name, which] =
     subject === null
@@ -183,18 +189,37 @@ export function endUpstreamSessions(tx: Transaction, logout: UpstreamLogout, now
     {
       name: `upstream_identity.log_out_${name}`,
       text: `update browser_sessions b
-             set ended_at = coalesce(b.ended_at, $4), ended_reason = 'provider_logout'
+             set ended_at = coalesce(b.ended_at, $4), ended_reason = $7
              from upstream_identities i, tenant_users u
              where i.provider = $1 and i.issuer = $3 and ($2::uuid is null or b.tenant_id = $2) and ${which}
-               and b.provider = i.provider and b.account_id = i.account_id
+               and b.provider = i.provider and b.account_id = i.account_id and b.created_at <= $8
                and coalesce(b.upstream_subject, i.subject) = i.subject
                and (b.ended_at is null or (b.ended_reason = 'replaced' and b.replaced_by is not null))
                and u.tenant_id = b.tenant_id and u.account_id = b.account_id
              returning b.tenant_id as "tenantId", b.id, u.sub, b.replaced_by is not null as "isReplaced"`,
-      values: [provider, tenantId, issuer, now, subject, sid],
+      values: [provider, tenantId, issuer, now, subject, sid, reason, until],
     },
   )
 }
+
+/** The users whose account is linked to an identity. `tenantId` null: in every tenant. */
+export const linkedUsers = (tx: Transaction, key: IdentityKey, tenantId: string | null) =>
+  allRows<{ tenantId: string; sub: string; accountId: string }>(tx, {
+    name: 'upstream_identity.users',
+    text: `select u.tenant_id as "tenantId", u.sub, u.account_id as "accountId"
+           from upstream_identities i join tenant_users u on u.account_id = i.account_id
+           where i.provider = $1 and i.issuer = $2 and i.subject = $3
+             and ($4::uuid is null or u.tenant_id = $4)`,
+    values: [key.provider, key.issuer, key.subject, tenantId],
+  })
+
+/** Deletes the link of an identity that its provider purged, also if it is the only way in. */
+export const purgeIdentity = (tx: Transaction, key: IdentityKey) =>
+  isChanged(tx, {
+    name: 'upstream_identity.purge',
+    text: `delete from upstream_identities where provider = $1 and issuer = $2 and subject = $3`,
+    values: [key.provider, key.issuer, key.subject],
+  })
 
 type IdentityRow = {
   readonly id: string

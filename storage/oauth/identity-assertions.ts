@@ -95,6 +95,20 @@ export const insertLink = (
     values: [link.tenantId, link.issuerId, link.subject, link.userId, link.now],
   })
 
+/** False if the subject is not linked. */
+export const removeLink = (
+  tx: Transaction,
+  tenantId: string,
+  issuerId: string,
+  subject: string,
+): Promise<boolean> =>
+  isChanged(tx, {
+    name: 'identity_assertion_link.remove',
+    text: `delete from identity_assertion_links
+           where tenant_id = $1 and trusted_issuer_id = $2 and subject = $3`,
+    values: [tenantId, issuerId, subject],
+  })
+
 type SignOut = {
   readonly tenantId: string
   readonly issuerId: string

@@ -85,6 +85,7 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/device/delegation/{user_code}/deny': 'tested below, with people',
   '/auth/sso/callback/{provider}': 'a secret of one browser',
   '/auth/sso/{provider}/backchannel-logout': 'answers to tokens that the provider signed',
+  '/auth/sso/{provider}/security-events': 'answers to tokens that the provider signed',
   '/auth/magic/{token}': 'a secret of one letter',
   '/auth/password/reset/{token}': 'a secret of one letter',
   '/auth/invitations/{token}': 'a secret of one letter',

@@ -13,6 +13,9 @@ export const ACCOUNT_DISABLED = `${RISC}account-disabled`
 export const ACCOUNT_ENABLED = `${RISC}account-enabled`
 export const ACCOUNT_PURGED = `${RISC}account-purged`
 export const CREDENTIAL_CHANGE_REQUIRED = `${RISC}account-credential-change-required`
+/** Received, not sent. RISC 1.0 has the second for older transmitters. */
+export const CREDENTIAL_COMPROMISE = `${RISC}credential-compromise`
+export const SESSIONS_REVOKED = `${RISC}sessions-revoked`
 export const RECOVERY_INFORMATION_CHANGED = `${RISC}recovery-information-changed`
 
 /** What a stream may have. */
@@ -44,3 +47,10 @@ export type StreamStatus = (typeof STREAM_STATUSES)[number]
 
 /** The members of a complex subject that a receiver must understand. */
 export const CRITICAL_SUBJECT_MEMBERS = ['tenant', 'user', 'session'] as const
+
+/** An error code of RFC 8935 section 2.4, and the first fault of a received token. */
+export type EventRefused = {
+  readonly tag: 'refused'
+  readonly err: 'invalid_request' | 'invalid_key' | 'invalid_issuer' | 'invalid_audience'
+  readonly detail: string
+}

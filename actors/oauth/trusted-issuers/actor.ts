@@ -21,6 +21,7 @@ import {
   listTrustedIssuerRules,
 } from './issuer-rules.js'
 import { changeFault, domainsFault, draftFault } from './issuer-draft.js'
+import { receiveIssuerEvent } from './security-events.js'
 import { endAssertedTokens, recordAssertedToken } from './sign-out.js'
 import type { TrustedIssuersNeeds, TrustedIssuerTools } from './needs.js'
 import { type IssuerRefused, trustedIssuers, type TrustedIssuersProtocol } from './protocol.js'
@@ -78,6 +79,7 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
         admitIdentityAssertion,
         recordAssertedToken,
         endAssertedTokens,
+        receiveIssuerEvent,
       },
       {
         ...needs,

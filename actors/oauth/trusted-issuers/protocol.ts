@@ -8,6 +8,7 @@ import type {
   RowUnknown,
 } from '../../domain/entities/messages.js'
 import type { Rule, RuleDraft, TrustedIssuerMembers } from '../../domain/entities/trusted-issuer.js'
+import type { EventRefused } from '../../domain/webhooks/signals.js'
 import type { ActingParty } from '../../domain/principal.js'
 import type { AudienceRefused } from '../resources/api-resources/protocol.js'
 import type { IdempotencyClaim, IdempotencyRefused } from '../../domain/idempotency.js'
@@ -35,6 +36,11 @@ export type TrustedIssuersProtocol = EntityProtocol<TrustedIssuerMembers, Issuer
   endAssertedTokens: Ask<
     { readonly issuerId: string; readonly token: string },
     { readonly tag: 'logged_out' } | LogoutRefused
+  >
+  /** A security event of an issuer ends the tokens that its assertions gave. One that was received before changes nothing. */
+  receiveIssuerEvent: Ask<
+    { readonly issuerId: string; readonly token: string },
+    { readonly tag: 'received' } | EventRefused | { readonly tag: 'unavailable' }
   >
   /** What would happen to a token. Issues nothing, and does not use up its `jti`. */
   evaluateTrustedIssuerToken: Ask<OneRow & { readonly token: string }, Evaluated | RowUnknown>

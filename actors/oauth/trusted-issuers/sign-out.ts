@@ -2,18 +2,20 @@
  * Sign-outs at a trusted issuer (OpenID Connect Back-Channel Logout 1.0): they end the tokens that its identity assertions
  * gave, and the assertions that it made before (docs/guides/oauth/identity-assertions.md).
  */
+import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { numberEvents } from '../../../storage/platform/event-numbers.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
-import { revokeAssertedTokens } from '../../../storage/oauth/identity-assertions.js'
+import { removeLink, revokeAssertedTokens } from '../../../storage/oauth/identity-assertions.js'
 import { findIssuerOfPeople } from '../../../storage/oauth/trusted-issuers.js'
 import { withoutCaller } from '../../domain/audit.js'
+import type { TrustedIssuer } from '../../domain/entities/trusted-issuer.js'
 import { isUuid } from '../../domain/ids.js'
 import { inTenant } from '../../platform/in-tenant.js'
 import { isTime } from '../../platform/jose/external-jws.js'
 import { type IssuerJws, readIssuerJws } from '../../platform/jose/issuer-jws.js'
 import { isStored, LOGOUT_AGE_SECS_MAX, readLogout } from '../../platform/jose/logout-claims.js'
 import { type AdmissionNeeds, signatureFault } from './admission.js'
-import type { TrustedIssuerHandler } from './needs.js'
+import type { TrustedIssuerHandler, TrustedIssuerTools } from './needs.js'
 import type { AssertedSubject, LogoutRefused } from './protocol.js'
 
 /** Longer than an assertion is accepted. */
@@ -69,16 +71,21 @@ export const recordAssertedToken: TrustedIssuerHandler<'recordAssertedToken'> = 
   return { tag: (await isSignedOut(tools, asserted)) ? 'signed_out' : 'recorded' }
 }
 
+/** The tenant is unknown until the issuer is found, so the look-up crosses tenants. */
+export const issuerOfPeople = async (
+  { database }: Pick<TrustedIssuerTools, 'database'>,
+  id: string,
+  context: MessageContext,
+): Promise<TrustedIssuer | undefined> =>
+  isUuid(id) ? database.system((tx) => findIssuerOfPeople(tx, id), context) : undefined
+
 export const endAssertedTokens: TrustedIssuerHandler<'endAssertedTokens'> = async (
   tools,
   { issuerId, token },
   context,
 ) => {
-  const { database, coordination, clock, ownIssuer } = tools
-  // The tenant is unknown until the issuer is found, so the look-up crosses tenants.
-  const issuer = isUuid(issuerId)
-    ? await database.system((tx) => findIssuerOfPeople(tx, issuerId), context)
-    : undefined
+  const { coordination, clock, ownIssuer } = tools
+  const issuer = await issuerOfPeople(tools, issuerId, context)
   if (issuer === undefined) return refused('the provider is unknown')
   const jws = readIssuerJws(token)
   if ('step' in jws) return refused(jws.detail)
@@ -109,11 +116,16 @@ export const endAssertedTokens: TrustedIssuerHandler<'endAssertedTokens'> = asyn
   }
 }
 
-const endTokens = async (
-  tools: Parameters<TrustedIssuerHandler<'endAssertedTokens'>>[0],
+/**
+ * Ends the tokens of assertions that the issuer made until `issuedAtSecs`, and the assertions.
+ * @param event the security event that says so.
+ */
+export async function endTokens(
+  tools: TrustedIssuerTools,
   asserted: AssertedSubject,
-  context: Parameters<TrustedIssuerHandler<'endAssertedTokens'>>[2],
-): Promise<void> => {
+  context: MessageContext,
+  event?: { readonly type: string; readonly jti: string; readonly isPurge: boolean },
+): Promise<void> {
   const { database, coordination, random, clock } = tools
   const { tenantId, issuerId, sub, tenant, issuedAtSecs } = asserted
   // Tokens can arrive in another order than they were made.
@@ -125,13 +137,21 @@ const endTokens = async (
   await inTenant(database, tenantId, context, async (tx) => {
     await numberEvents(tx, tenantId)
     const tokens = await revokeAssertedTokens(tx, { ...asserted, now })
+    const unlinked =
+      event?.isPurge === true &&
+      (await removeLink(tx, tenantId, issuerId, JSON.stringify([tenant, sub])))
     const record = withoutCaller({
       id: random.uuid(),
       tenantId,
       type: 'auth.identity_assertion.ended',
       occurredAt: now,
       resource: { type: 'trusted_issuer', id: issuerId },
-      data: { sub, ...(tenant !== null && { tenant }), tokens },
+      data: {
+        sub,
+        ...(tenant !== null && { tenant }),
+        tokens,
+        ...(event && { event: event.type, jti: event.jti, unlinked }),
+      },
     })
     appendAudit(tx, [{ ...record, requestId: context.requestId ?? null }])
   })

@@ -5,6 +5,7 @@ import {
   type FederatedLoginFault,
   federatedLogin,
 } from '../../../actors/identity/sign-in/ways/federated/protocol.js'
+import type { EventRefused as EventFault } from '../../../actors/domain/webhooks/signals.js'
 import { idText } from '../../request/ids.js'
 import { accountPartGonePage } from '../../pages/identity/account.js'
 import {
@@ -24,6 +25,8 @@ import {
   pageForm,
   problem,
   queryFields,
+  raw,
+  refusal,
   type Route,
   reply,
   route,
@@ -32,6 +35,9 @@ import {
 import { ACCOUNT_PAGE, HOSTED_PAGE, onward, ownOf, toAccount } from '../hosted-pages.js'
 import { visitorOf } from '../visitor.js'
 import { SoughtEmail } from './user-shapes.js'
+
+/** As long as a posted logout token. */
+const EVENT_BYTES_MAX = 16_384
 
 const failure = (status: number) =>
   page<FederatedLoginFailed>(status, federatedLoginFailedPage(status))
@@ -261,6 +267,47 @@ const receiveLogout = route(federatedLogin, 'receiveLogout', {
   },
 })
 
+const EventRefused = z
+  .object({
+    err: z.enum(['invalid_request', 'invalid_key', 'invalid_issuer', 'invalid_audience']),
+    description: z.string(),
+  })
+  .meta({ id: 'SecurityEventRefused' })
+
+const receiveSecurityEvent = route(federatedLogin, 'receiveSecurityEvent', {
+  method: 'POST',
+  path: '/auth/sso/{provider}/security-events',
+  summary: 'Receive a security event of an identity provider or trusted issuer',
+  description:
+    'Push delivery (RFC 8935) of a Shared Signals stream. Ends the sessions that the provider opened, and for a disabled, purged or compromised account of a provider of a tenant all sessions and delegations of the person there. ' +
+    'With the id of a trusted issuer it ends the tokens that its identity assertions gave for the user. An event that was received before is 202 and changes nothing.',
+  tags: ['OAuth'],
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  capabilities: ['sso.security_events'],
+  params: z.object({ provider: z.string().max(64) }),
+  body: raw(['application/secevent+jwt'], { maxBytes: EVENT_BYTES_MAX }),
+  message: ({ params, body }) => ({
+    provider: params.provider,
+    token: Buffer.from(body).toString('utf8').trim(),
+  }),
+  replies: {
+    received: empty(202),
+    refused: refusal(
+      reply(
+        400,
+        EventRefused,
+        ({ err, detail }: EventFault) => ({ err, description: detail }),
+        () => ({ 'content-language': 'en' }),
+      ),
+      ({ err }) => err,
+    ),
+    unavailable: problem(503, 'service-unavailable', {
+      detail: 'The event cannot be verified now. Send it again.',
+    }),
+  },
+})
+
 export const federatedLoginRoutes: readonly Route[] = [
   start,
   confirm,
@@ -269,4 +316,5 @@ export const federatedLoginRoutes: readonly Route[] = [
   unlink,
   check,
   receiveLogout,
+  receiveSecurityEvent,
 ]

@@ -9,7 +9,7 @@ import { type Certificate, makeCertificate } from '../service/certificates.js'
 import { helperEnds } from '../endings.js'
 
 type Json = Record<string, unknown>
-type Endpoint = 'discovery' | 'token' | 'jwks' | 'userinfo'
+type Endpoint = 'transmitter' | 'discovery' | 'token' | 'jwks' | 'userinfo'
 
 export type Mood = {
   /** Overrides the claims of a valid ID token; undefined removes one. */
@@ -47,12 +47,21 @@ export interface HostileProvider {
   readonly redeemed: URLSearchParams[]
   /** A logout token for the relying party, signed as `mood` says. `undefined` removes a claim. */
   logoutToken(claims?: Json): string | Promise<string>
+  /** A security event for the relying party, likewise. */
+  securityEvent(claims?: Json): string | Promise<string>
   /** The nonce of the answered authorization request, for ID tokens. A code `nonce.<nonce>` uses that nonce instead. */
   nonce: string
   close(): Promise<void>
 }
 
 const LOGOUT_EVENT = 'http://schemas.openid.net/event/backchannel-logout'
+
+const SESSION_REVOKED = 'https://schemas.openid.net/secevent/caep/event-type/session-revoked'
+const newEvent = () => ({
+  jti: randomUUID(),
+  iat: Math.floor(Date.now() / 1000),
+  events: { [SESSION_REVOKED]: {} },
+})
 
 export const HOSTILE_SUBJECT = 'mallory'
 
@@ -91,6 +100,8 @@ export async function hostileProvider(): Promise<HostileProvider> {
       const valid = { iss: issuer, aud: 'rp', sub: HOSTILE_SUBJECT, jti: randomUUID(), ...times }
       return signed({ ...valid, events: { [LOGOUT_EVENT]: {} }, ...claims }, 'logout+jwt')
     },
+    securityEvent: (claims = {}) =>
+      signed({ iss: issuer, aud: 'rp', ...newEvent(), ...claims }, 'secevent+jwt'),
     close: helperEnds(async () => {
       server.closeAllConnections()
       await new Promise((resolve) => server.close(resolve))
@@ -136,6 +147,7 @@ export async function hostileProvider(): Promise<HostileProvider> {
   async function documentOf(endpoint: Endpoint, form: URLSearchParams): Promise<Json> {
     if (endpoint === 'jwks')
       return { keys: [provider.mood.turnedKey === true ? turned : jwk, other] }
+    if (endpoint === 'transmitter') return { issuer, jwks_uri: `${issuer}/jwks` }
     if (endpoint === 'userinfo') return { sub: HOSTILE_SUBJECT, ...provider.mood.userinfo }
     if (endpoint === 'token') {
       const id_token = await idToken(form.get('code'))
@@ -179,6 +191,7 @@ export async function hostileProvider(): Promise<HostileProvider> {
 
 const ENDPOINTS: Readonly<Record<string, Endpoint>> = {
   '/.well-known/openid-configuration': 'discovery',
+  '/.well-known/ssf-configuration': 'transmitter',
   '/token': 'token',
   '/jwks': 'jwks',
   '/userinfo': 'userinfo',

@@ -373,6 +373,77 @@ test.serial(
   },
 )
 
+test.serial('security events of the issuer end the tokens, and a purge the link', async (t) => {
+  const nowSecs = Math.floor(Date.now() / 1000)
+  const type = (name: string) => `https://schemas.openid.net/secevent/${name}`
+  const alias = { format: 'iss_sub', iss: source.issuer, sub: 'gina' }
+  const eventOf = (name: string, more: Json = {}, by = source, header: Json = {}) =>
+    by.sign(
+      {
+        exp: undefined,
+        iat: nowSecs - 1,
+        jti: crypto.randomUUID(),
+        sub_id: alias,
+        events: { [type(name)]: {} },
+        ...more,
+      },
+      { typ: 'secevent+jwt', ...header },
+    )
+  const post = async (body: string, id = trusted) => {
+    const headers = { 'content-type': 'application/secevent+jwt' }
+    const url = `${running.baseUrl}/auth/sso/${id}/security-events`
+    const answer = await fetch(url, { method: 'POST', headers, body })
+    const text = await answer.text()
+    return { status: answer.status, err: text && (JSON.parse(text) as Json)['err'] }
+  }
+  const issue = async (more: Json = {}) => {
+    const made = await present(await jag({ sub: 'gina', iat: nowSecs - 5, ...more }))
+    return made.body['access_token']
+  }
+  const REVOKED = 'caep/event-type/session-revoked'
+  const [token, other] = [await issue(), await issue({ sub: 'hans' })]
+  const impostor = await tokenSource(running.issuer)
+  const edwards = await tokenSource(running.issuer, { alg: 'EdDSA' })
+  const narrow = await trust(edwards, { allowed_algs: ['ES256'], subject_mapping: 'link' })
+  const foreign = { ...alias, iss: impostor.issuer }
+  const session = { format: 'complex', session: { format: 'opaque', id: 's' } }
+  for (const [err, refused, id] of [
+    ['invalid_audience', eventOf(REVOKED, { aud: client.id })],
+    ['invalid_issuer', eventOf(REVOKED, { iss: 'https://other.example' })],
+    ['invalid_key', eventOf(REVOKED, { iss: source.issuer }, impostor)],
+    [
+      'invalid_key',
+      eventOf(REVOKED, { sub_id: { ...alias, iss: edwards.issuer } }, edwards),
+      narrow,
+    ],
+    ['invalid_request', eventOf(REVOKED, { sub_id: foreign })],
+    ['invalid_request', eventOf(REVOKED, { sub_id: session })],
+    ['invalid_request', eventOf(REVOKED, { exp: nowSecs + 60 })],
+    ['invalid_request', eventOf(REVOKED, {}, source, { typ: 'JWT' })],
+    ['invalid_request', eventOf(REVOKED), crypto.randomUUID()],
+  ] as const)
+    t.deepEqual(await post(await refused, id), { status: 400, err })
+  t.is((await post(await eventOf('risc/event-type/account-enabled'))).status, 202)
+  t.true(await isActive(token))
+  const event = await eventOf(REVOKED)
+  t.is((await post(event)).status, 202)
+  t.is((await post(event)).status, 202)
+  t.false(await isActive(token))
+  t.true(await isActive(other), 'another subject')
+  const ended = '/api/v1/audit-events?type=auth.identity_assertion.ended'
+  const { rows } = await api.list(ended, here.token)
+  const { jti } = claimsOf(event)
+  const records = rows.filter(({ data }) => (data as Json)['jti'] === jti)
+  t.is(records.length, 1)
+  t.like(records[0], { data: { sub: 'gina', tokens: 1, event: type(REVOKED), unlinked: false } })
+  const later = await issue({ iat: nowSecs })
+  t.true(await isActive(later))
+  const purged = 'risc/event-type/account-purged'
+  t.is((await post(await eventOf(purged, { iat: nowSecs }))).status, 202)
+  t.false(await isActive(later))
+  t.like((await api.list(`${ended}&limit=1`, here.token)).rows[0], { data: { unlinked: true } })
+})
+
 test.serial(
   'jit makes one user, aud_sub names one where it is trusted, link makes none',
   async (t) => {

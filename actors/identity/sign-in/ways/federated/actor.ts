@@ -11,6 +11,7 @@ import { federatedLogin, type FederatedLoginProtocol } from './protocol.js'
 import { providersOf } from './providers.js'
 import { finishSso, linkOwnIdentity, startSso } from './sign-in.js'
 import { receiveLogout } from './upstream-logout.js'
+import { receiveSecurityEvent } from './upstream-signals.js'
 
 const HANDLERS = {
   offered,
@@ -21,6 +22,7 @@ const HANDLERS = {
   unlinkOwnIdentity,
   checkSso,
   receiveLogout,
+  receiveSecurityEvent,
 }
 
 export const federatedLoginActor = defineActor<FederatedLoginProtocol, FederatedLoginNeeds>({

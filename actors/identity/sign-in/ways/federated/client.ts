@@ -2,14 +2,21 @@
  * OpenID Connect client: openid-client with all its checks enabled and every request sent through the outbound dialer.
  * ID tokens are verified here, by signature although they arrive over TLS: the library refuses an `auth_time` as text.
  */
-import { createRemoteJWKSet, customFetch } from 'jose'
+import { compactVerify, createRemoteJWKSet, customFetch, errors } from 'jose'
 import * as oidc from 'openid-client'
 import type { Clock } from '../../../../../runtime/kernel/clock.js'
 import { httpsUrl } from '../../../../domain/entities/https-url.js'
 import { assertedProfile, type Profile } from '../../../../domain/people/profile-claims.js'
 import { shownName } from '../../../../domain/shown-names.js'
 import { type BoundedFetch, FetchFailed } from '../../../../platform/outbound-http/bounded-fetch.js'
+import type { EventRefused } from '../../../../domain/webhooks/signals.js'
+import { readCompactJwt } from '../../../../platform/jose/issuer-jws.js'
 import { isStored } from '../../../../platform/jose/logout-claims.js'
+import {
+  eventRefused,
+  readSecurityEvent,
+  type SecurityEvent,
+} from '../../../../platform/jose/security-event-claims.js'
 import { type Claims, momentOf, SIGNATURES, verifyIdToken } from './id-token.js'
 import { type UpstreamLogout, verifyLogoutToken } from './logout-token.js'
 import type { Provider } from './providers.js'
@@ -20,7 +27,9 @@ export const UPSTREAM_CALL_SECS = 4
 export const UPSTREAM_ANSWER_BYTES_MAX = 256 * 1024
 const CACHED_MS = 10 * 60_000
 const KEYS_CACHED_MS = 5 * 60_000
-const LOGOUT_KEYS_FRESH_MS = 30_000
+const POSTED_KEYS_FRESH_MS = 30_000
+/** Codes of jose for a key set that cannot be read. */
+const KEYS_UNREAD = new Set(['ERR_JOSE_GENERIC', 'ERR_JWKS_INVALID', 'ERR_JWKS_TIMEOUT'])
 /** Below this age of a key set, openid-client does not fetch it again for a key that is not in it. */
 const KEYS_FRESH_SECS = 60
 /** After a failure, discovery is not retried for this long. */
@@ -85,45 +94,51 @@ export interface UpstreamClient {
     provider: Provider,
     token: string,
   ): Promise<{ readonly tag: 'logout'; readonly logout: UpstreamLogout } | UpstreamFault>
+  /** Validates a security event. A fault: the keys are unavailable. */
+  securityEvent(
+    provider: Provider,
+    token: string,
+  ): Promise<
+    { readonly tag: 'event'; readonly event: SecurityEvent } | EventRefused | UpstreamFault
+  >
 }
 
 type RemoteKeys = ReturnType<typeof createRemoteJWKSet>
 type Server = {
   readonly metadata: oidc.ServerMetadata
   readonly keys: RemoteKeys
-  /** For logout tokens: anybody can send one, so a token with an unknown key rarely makes a request. */
-  readonly logoutKeys: RemoteKeys
+  /** For posted tokens: anybody can send one, so a token with an unknown key rarely makes a request. */
+  readonly postedKeys: RemoteKeys
 }
-type CachedServer = {
-  readonly version: string
-  readonly until: number
-  readonly server: Promise<Server>
-}
+type Cached<T> = { readonly version: string; readonly until: number; readonly value: Promise<T> }
 
-export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
-  const cache = new Map<string, CachedServer>()
-
-  /** Caches discovery. Concurrent callers share one request. */
-  function serverOf(provider: Provider): Promise<Server> {
+/** Caches what is read of a provider. Concurrent callers share one request. */
+function remembered<T>(clock: Clock, read: (provider: Provider) => Promise<T>) {
+  const cache = new Map<string, Cached<T>>()
+  return (provider: Provider): Promise<T> => {
     const key = `${provider.tenantId ?? ''}:${provider.id}`
     const known = cache.get(key)
     const now = clock.monotonicMs()
     if (known !== undefined && known.version === provider.version && known.until > now) {
-      return known.server
+      return known.value
     }
-    const server = checkedServer(provider, fetch)
+    const value = read(provider)
     const { version } = provider
-    const entry = { version, until: now + CACHED_MS, server }
+    const entry = { version, until: now + CACHED_MS, value }
     cache.delete(key)
     if (cache.size >= CONFIGURATIONS_MAX) cache.delete(cache.keys().next().value!)
     cache.set(key, entry)
-    server.catch(() => {
+    value.catch(() => {
       const until = clock.monotonicMs() + FAILURE_CACHED_MS
       if (cache.get(key) === entry) cache.set(key, { ...entry, until })
     })
-    return server
+    return value
   }
+}
 
+export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClient {
+  const serverOf = remembered(clock, (provider) => checkedServer(provider, fetch))
+  const transmitterKeysOf = remembered(clock, (provider) => transmitterKeys(provider, fetch))
   return {
     async authorizationUrl(provider, request, { loginHint, fresh, strong }) {
       try {
@@ -177,8 +192,8 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
 
     async logout(provider, token) {
       try {
-        const { metadata, logoutKeys } = await serverOf(provider)
-        const logout = await verifyLogoutToken(token, logoutKeys, {
+        const { metadata, postedKeys } = await serverOf(provider)
+        const logout = await verifyLogoutToken(token, postedKeys, {
           issuer: metadata.issuer,
           clientId: provider.clientId,
           algorithms: metadata.id_token_signing_alg_values_supported!,
@@ -187,6 +202,25 @@ export function upstreamClient(fetch: BoundedFetch, clock: Clock): UpstreamClien
         return typeof logout === 'string' ? invalid(logout) : { tag: 'logout', logout }
       } catch (error) {
         return faultOf(error)
+      }
+    },
+
+    async securityEvent(provider, token) {
+      const read = readCompactJwt(token)
+      if (typeof read === 'string') return eventRefused(read)
+      const { issuer, clientId: audience } = provider
+      const event = readSecurityEvent(read, { issuer, audience, nowSecs: clock.nowSecs() })
+      // Keys are fetched for a token that names the provider and its client only.
+      if ('tag' in event) return event
+      try {
+        const keys = (await transmitterKeysOf(provider)) ?? (await serverOf(provider)).postedKeys
+        await compactVerify(token, keys, { algorithms: SIGNATURES })
+        return { tag: 'event', event }
+      } catch (error) {
+        const isOfToken = error instanceof errors.JOSEError && !KEYS_UNREAD.has(error.code)
+        return isOfToken
+          ? eventRefused('no key of the issuer made the signature', 'invalid_key')
+          : faultOf(error)
       }
     },
   }
@@ -269,20 +303,38 @@ async function checkedServer(provider: Provider, fetch: BoundedFetch): Promise<S
   const offered = server.id_token_signing_alg_values_supported ?? SIGNATURES
   const signatures = offered.filter((alg) => SIGNATURES.includes(alg))
   if (signatures.length === 0) throw new BadProvider('signatures')
-  const keysAfter = (cooldownDuration: number) =>
-    createRemoteJWKSet(new URL(jwks), {
-      [customFetch]: (url, { headers, ...init }) =>
-        fetch(url, { ...init, headers: Object.fromEntries(headers) }),
-      timeoutDuration: UPSTREAM_CALL_SECS * 1000,
-      cacheMaxAge: KEYS_CACHED_MS,
-      cooldownDuration,
-    })
   return {
     metadata: { ...server, id_token_signing_alg_values_supported: signatures },
     // A provider may sign with a key that it made just after its key set was fetched.
-    keys: keysAfter(0),
-    logoutKeys: keysAfter(LOGOUT_KEYS_FRESH_MS),
+    keys: remoteKeys(fetch, jwks, 0),
+    postedKeys: remoteKeys(fetch, jwks, POSTED_KEYS_FRESH_MS),
   }
+}
+
+const remoteKeys = (fetch: BoundedFetch, url: string, cooldownDuration: number): RemoteKeys =>
+  createRemoteJWKSet(new URL(url), {
+    [customFetch]: (address, { headers, ...init }) =>
+      fetch(address, { ...init, headers: Object.fromEntries(headers) }),
+    timeoutDuration: UPSTREAM_CALL_SECS * 1000,
+    cacheMaxAge: KEYS_CACHED_MS,
+    cooldownDuration,
+  })
+
+/** The keys of a provider as a transmitter (SSF 1.0 section 7.2). Null: it has no such configuration. */
+async function transmitterKeys(
+  { issuer }: Provider,
+  bounded: BoundedFetch,
+): Promise<RemoteKeys | null> {
+  const url = new URL(issuer)
+  url.pathname = `/.well-known/ssf-configuration${url.pathname.replace(/\/$/, '')}`
+  const signal = AbortSignal.timeout(UPSTREAM_CALL_SECS * 1000)
+  const response = await bounded(url.href, { method: 'GET', signal })
+  if (response.status === 404) return null
+  if (response.status !== 200) throw new BadProvider('transmitter')
+  const { issuer: named, jwks_uri: jwks } = (await response.json()) as Claims
+  if (named !== issuer) throw new BadProvider('issuer')
+  if (typeof jwks !== 'string' || !isHttps(jwks)) throw new BadProvider('endpoint')
+  return remoteKeys(bounded, jwks, POSTED_KEYS_FRESH_MS)
 }
 
 const isHttps = (url: string | undefined): url is string =>

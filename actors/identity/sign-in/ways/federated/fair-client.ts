@@ -31,6 +31,8 @@ export function fairClient(
     authorizationUrl: (provider, request, ask) =>
       within(provider, () => client.authorizationUrl(provider, request, ask)),
     logout: (provider, token) => within(provider, () => client.logout(provider, token)),
+    securityEvent: (provider, token) =>
+      within(provider, () => client.securityEvent(provider, token)),
     finish: (provider, request, parameters) =>
       within(provider, () => client.finish(provider, request, parameters)),
   }

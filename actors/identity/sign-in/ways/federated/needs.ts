@@ -14,8 +14,8 @@ import type { WriteNeeds } from '../../../../platform/write-needs.js'
 
 export type FederatedLoginNeeds = WriteNeeds & {
   readonly sealer: Sealer
-  /** Remembers logout tokens. */
-  readonly coordination: Pick<Coordination, 'lock'>
+  /** Remembers logout tokens and security events. */
+  readonly coordination: Pick<Coordination, 'lock' | 'get' | 'put'>
   readonly tenants: ActorRef<TenantsProtocol>
   readonly trustedIssuers: ActorRef<TrustedIssuersProtocol>
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>

@@ -9,6 +9,7 @@ import type { OrganizationId, TenantId } from '../../../../domain/ids.js'
 import type { TenantSelector } from '../../../../domain/tenants/tenancy.js'
 import type { Visitor } from '../../protocol.js'
 import type { PageTenant } from '../../../../domain/tenants/branding.js'
+import type { EventRefused } from '../../../../domain/webhooks/signals.js'
 import type { Upstream } from '../../../../domain/upstream.js'
 
 export type FederatedLoginProtocol = {
@@ -40,6 +41,11 @@ export type FederatedLoginProtocol = {
   >
   /** A logout token of a provider ends the sessions that it opened. A token works once. */
   receiveLogout: Ask<ReceiveLogout, { readonly tag: 'logged_out' } | LogoutRefused>
+  /** A security event of a provider ends what it is about. One that was received before changes nothing. */
+  receiveSecurityEvent: Ask<
+    ReceiveLogout,
+    { readonly tag: 'received' } | EventRefused | { readonly tag: 'unavailable' }
+  >
   /** Tells whether addresses of a domain are routed to a provider of the tenant. Reads nothing else. */
   checkSso: Ask<CheckSso, SsoRouted | NotRouted | TenantUnusable>
 }
