@@ -5,6 +5,7 @@ import { ASSERTIONS } from './seeded/assertions.js'
 import { LIMITS } from './seeded/limits.js'
 import { LOGOUT } from './seeded/logout.js'
 import { MONEY } from './seeded/money.js'
+import { SECURITY_EVENTS } from './seeded/security-events.js'
 import { SINGLE_USE } from './seeded/single-use.js'
 import { TENANCY } from './seeded/tenancy.js'
 import type { SeededFault } from './seeded/fault.js'
@@ -16,6 +17,7 @@ export const SEEDED_FAULTS: readonly SeededFault[] = [
   ...LIMITS,
   ...LOGOUT,
   ...ASSERTIONS,
+  ...SECURITY_EVENTS,
 ]
 
 /** What keeps a row from being seeded: a source or test that was renamed, or a text that is not there once. */
