@@ -14,7 +14,7 @@ import {
   type Members,
   type Row,
 } from '../domain/entities/entity.js'
-import type { EntityProtocol, RowCreated, WriteRefused } from '../domain/entities/messages.js'
+import type { EntityProtocol, WriteRefused } from '../domain/entities/messages.js'
 import { ChosenName } from '../domain/entities/names.js'
 import { isUuid } from '../domain/ids.js'
 import { changedName, refusedName } from '../domain/shown-names.js'
@@ -54,8 +54,10 @@ type EntityRules<M extends Members, Refused> = {
   readonly powersOf?: (row: Row<M>) => Readonly<Record<string, unknown>>
   /** What the audit event of a change says. Default: the row, and the names of the members that changed. */
   readonly auditOfChange?: (before: Row<M>, row: Row<M>) => Readonly<Record<string, unknown>>
-  /** After the commit of a write. */
-  readonly changed?: (id: string, tenantId: string) => void
+  /** What the caches of this process hold the row by. They drop it at the commit of a write. */
+  readonly forgets?: (row: Row<M>) => string
+  /** After the commit of a write, for a cache of the actor. */
+  readonly changed?: (tenantId: string) => void
 }
 
 type Handlers<M extends Members, Refused extends { readonly tag: string }> = {
@@ -84,6 +86,8 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
     work: (tx: Transaction, tenantId: string) => Promise<T>,
   ): Promise<T> =>
     inTenant(needs.database, principal.tenantId, context, (tx) => work(tx, principal.tenantId))
+
+  const changed = ({ principal }: Caller) => rules.changed?.(principal.tenantId)
 
   return {
     async list({ caller, limit, after }, context) {
@@ -118,15 +122,15 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
         record(tx, caller, context, row, null)
         return { tag: 'created', row, replayed: false } as const
       }
-      const outcome = await createOnce(needs, message, context, insert).catch(orConflict)
-      if (outcome.tag === 'created') rules.changed?.((outcome as RowCreated<M>).row.id, tenantId)
-      return outcome
+      return createOnce(needs, message, context, insert)
+        .catch(orConflict)
+        .finally(() => changed(caller))
     },
 
     async update({ caller, id, change }, context) {
       if (!isUuid(id)) return UNKNOWN
       const foreign = await rules.foreignFault?.(change, caller, context, id)
-      const updated = await inOwnTenant(caller, context, async (tx, tenantId) => {
+      return inOwnTenant(caller, context, async (tx, tenantId) => {
         const before = await table.lock(tx, tenantId, id)
         if (before === undefined) return UNKNOWN
         const row = { ...before, ...stated(change), updatedAt: needs.clock.now() }
@@ -139,30 +143,30 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
         await rules.written?.(tx, row, before)
         record(tx, caller, context, row, before)
         return { tag: 'found', row } as const
-      }).catch(orConflict)
-      if (updated.tag === 'found') rules.changed?.(id, caller.principal.tenantId)
-      return updated
+      })
+        .catch(orConflict)
+        .finally(() => changed(caller))
     },
 
     async remove({ caller, id }, context) {
       if (!isUuid(id)) return UNKNOWN
-      const removed = await inOwnTenant(caller, context, async (tx, tenantId) => {
+      return inOwnTenant(caller, context, async (tx, tenantId) => {
         const row = await table.lock(tx, tenantId, id)
         if (row === undefined) return UNKNOWN
         await table.remove(tx, tenantId, id)
         record(tx, caller, context, null, row)
         return { tag: 'removed' } as const
-      })
-      rules.changed?.(id, caller.principal.tenantId)
-      return removed
+      }).finally(() => changed(caller))
     },
   }
 }
 
-/** Writes the audit event of a write: `before` is null for a new row, `row` for a deleted one. */
+/**
+ * Writes the audit event of a write, and has it forgotten: `before` is null for a new row, `row` for a deleted one.
+ */
 function recorderOf<M extends Members, Refused>(
   needs: WriteNeeds,
-  { entity, auditOf, powersOf = () => ({}), auditOfChange }: EntityRules<M, Refused>,
+  { entity, auditOf, powersOf = () => ({}), auditOfChange, forgets }: EntityRules<M, Refused>,
 ) {
   const eventOf = (row: Row<M> | null, before: Row<M> | null) => {
     if (row === null) return ['deleted', auditOf(before!)] as const
@@ -179,6 +183,7 @@ function recorderOf<M extends Members, Refused>(
     before: Row<M> | null,
   ) => {
     const [verb, data] = eventOf(row, before)
+    if (forgets !== undefined) tx.forget([forgets((row ?? before)!)])
     const type = `admin.${entity.name}.${verb}` as AuditOnlyType
     const resource = { type: entity.name, id: (row ?? before)!.id }
     recordAudit(tx, needs, caller, context, { type, resource, data })

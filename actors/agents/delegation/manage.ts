@@ -144,10 +144,7 @@ async function highestLevel(
   return reachOf(factors) === 3 ? 3 : 2
 }
 
-/**
- * Revokes a delegation; a repeated call returns the first revocation. Then invalidates its tokens in
- * the caches of this process; the other processes get a notification at the commit.
- */
+/** Revokes a delegation; a repeated call returns the first revocation. */
 async function revokeOnce(
   needs: DelegationNeeds,
   tenantId: string,
@@ -157,18 +154,17 @@ async function revokeOnce(
 ): Promise<{ tag: 'revoked'; id: string; revokedAt: Date } | UnknownDelegation> {
   if (!isUuid(delegationId)) return UNKNOWN
   // Not cancelled when the client disconnects: a revocation must complete.
-  const outcome = await needs.database.tenant(tenantId, async (tx) => {
+  return needs.database.tenant(tenantId, async (tx) => {
     const row = await findDelegation(tx, tenantId, delegationId, of)
     if (row === undefined) return UNKNOWN
     const first = row.revokedAt === null ? await revokeIn(tx, needs, row, by) : undefined
     // Undefined when a concurrent call revoked it; that call has committed, as its row lock is gone.
     const revokedAt = first ?? (await findDelegation(tx, tenantId, delegationId))?.revokedAt
     if (revokedAt == null) throw new Error('a revoked delegation has a revocation time')
+    tx.forget([delegationId])
     if (first !== undefined) needs.metrics.countStep('revoked')
     return { tag: 'revoked' as const, id: delegationId, revokedAt }
   })
-  if (outcome.tag === 'revoked') needs.tokens.send('invalidate', { ids: [delegationId] })
-  return outcome
 }
 
 async function revokeIn(

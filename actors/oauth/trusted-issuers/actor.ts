@@ -64,7 +64,7 @@ export const trustedIssuersActor = defineActor<TrustedIssuersProtocol, TrustedIs
         status,
         ...(subjectMapping && { subject_mapping: subjectMapping, email_domains: emailDomains }),
       }),
-      changed: (_id, tenantId) => known.invalidate([tenantId]),
+      changed: (tenantId) => known.invalidate([tenantId]),
     })
     const others = boundHandlers<
       Omit<TrustedIssuersProtocol, keyof EntityMessages>,

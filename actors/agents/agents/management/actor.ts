@@ -1,6 +1,5 @@
 /** Agent management by tenant administrators. */
 import { defineActor } from '../../../../runtime/kernel/actor.js'
-import { tokens } from '../../../oauth/tokens/protocol.js'
 import { pow } from '../../proof-of-work/protocol.js'
 import {
   activateAgent,
@@ -17,7 +16,7 @@ import { type AgentManagementProtocol, agentManagement } from './protocol.js'
 
 export const agentManagementActor = defineActor<AgentManagementProtocol, AgentManagementNeeds>({
   address: agentManagement,
-  asks: { pow, tokens },
+  asks: { pow },
   mailbox: { capacity: 1024, inflightMax: 64 },
   lane: {
     suspendAgent: ({ agentId }) => agentId,

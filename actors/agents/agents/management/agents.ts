@@ -71,7 +71,7 @@ export const readAgent: ManagementHandler<'readAgent'> = ({ database }, message,
 }
 
 export const suspendAgent: ManagementHandler<'suspendAgent'> = (needs, message, context) => {
-  return change(needs, message, async (tx, found, ended) => {
+  return change(needs, message, async (tx, found) => {
     if (isAbove(found, message.caller.principal)) return ABOVE
     const now = needs.clock.now()
     const home = isHome(message, found)
@@ -87,7 +87,7 @@ export const suspendAgent: ManagementHandler<'suspendAgent'> = (needs, message, 
     if (changed) {
       const of = { agentId: found.id, tenantId: reach, fingerprint: null }
       await endAgentSessions(tx, of, 'agent_suspended', now)
-      ended.push(...(await endClients(tx, needs, found.id, reach, now)))
+      tx.forget(await endClients(tx, needs, found.id, reach, now))
       const data = { everywhere: home }
       auditAgent(tx, needs, message, context, { type: 'admin.agent.suspended', data })
     }
@@ -113,7 +113,7 @@ export const activateAgent: ManagementHandler<'activateAgent'> = (needs, message
 }
 
 export const deleteAgent: ManagementHandler<'deleteAgent'> = (needs, message, context) => {
-  return change(needs, message, async (tx, found, ended) => {
+  return change(needs, message, async (tx, found) => {
     if (!isHome(message, found)) return { tag: 'at_home_elsewhere' as const }
     if (isAbove(found, message.caller.principal)) return ABOVE
     if (!(await keepsOwnersWithout(tx, found.id, null))) return LAST_OWNER
@@ -123,7 +123,7 @@ export const deleteAgent: ManagementHandler<'deleteAgent'> = (needs, message, co
     const by = eventContext(needs, message.caller, context)
     await revokeDelegations(tx, delegations, 'agent_deleted', by)
     await endAgentSessions(tx, of, 'agent_deleted', now)
-    ended.push(...(await endClients(tx, needs, found.id, null, now)))
+    tx.forget(await endClients(tx, needs, found.id, null, now))
     for (const left of await deleteAgentRows(tx, found.id)) {
       const { organizationId, id, role } = left
       const fields = { member: { type: 'agent', id: found.id }, member_id: id, role }
@@ -166,24 +166,20 @@ export const updateAgent: ManagementHandler<'updateAgent'> = (needs, message, co
 }
 
 /**
- * Changes an agent that the tenant sees, then invalidates its tokens and the tokens of `ended` in the caches of this
- * process; the other processes get a notification at the commit. Not cancelled when the client disconnects: a
- * suspension must complete.
+ * Changes an agent that the tenant sees, and has its tokens forgotten. Not cancelled when the client disconnects: a suspension
+ * must complete.
  */
 async function change<Result>(
-  { database, tokens }: AgentManagementNeeds,
+  { database }: AgentManagementNeeds,
   message: OneAgent,
-  work: (tx: Transaction, found: VisibleAgent, ended: string[]) => Promise<Result>,
+  work: (tx: Transaction, found: VisibleAgent) => Promise<Result>,
 ): Promise<Result | typeof UNKNOWN_AGENT> {
-  let ended: string[] = []
-  const result = await database.system(async (tx) => {
-    ended = []
+  return database.system(async (tx) => {
     const found = await findVisible(tx, message)
     if (found === undefined || !(await holdAgent(tx, found.id))) return UNKNOWN_AGENT
-    return work(tx, found, ended)
+    tx.forget([message.agentId])
+    return work(tx, found)
   })
-  tokens.send('invalidate', { ids: [message.agentId, ...ended] })
-  return result
 }
 
 async function findVisible(

@@ -68,6 +68,7 @@ export const addAgentKey: ManagementHandler<'addAgentKey'> = async (needs, messa
   const { fingerprint, did, rawKey } = verdict
   const insert = async (tx: Transaction) => {
     if (!(await holdAgent(tx, agentId))) return UNKNOWN_AGENT
+    tx.forget([agentId])
     const keys = await findKeyStatuses(tx, agentId)
     if (keys.filter(({ status }) => status !== 'revoked').length >= KEYS_MAX) {
       return { tag: 'too_many_keys' as const, most: KEYS_MAX }
@@ -115,11 +116,11 @@ async function change(
   to: 'deprecated' | 'revoked',
   context: MessageContext,
 ): Promise<KeyChanged | KeyUnchanged> {
-  const { database, clock, random, tokens } = needs
+  const { database, clock, random } = needs
   const { caller, agentId, keyId } = message
   const now = clock.now()
   // Not cancelled when the client disconnects: a revocation must complete.
-  const outcome = await database.system(async (tx) => {
+  return database.system(async (tx) => {
     const granted = await authorized(tx, caller, agentId)
     if (granted.tag !== 'granted') return granted
     if (!(await holdAgent(tx, agentId))) return UNKNOWN_AGENT
@@ -149,8 +150,6 @@ async function change(
     }
     return { tag: 'changed' as const, key: await readKey(tx, agentId, keyId) }
   })
-  tokens.send('invalidate', { ids: [agentId] })
-  return outcome
 }
 
 async function readKey(tx: Transaction, agentId: string, keyId: string): Promise<KeyRecord> {

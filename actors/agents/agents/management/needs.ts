@@ -1,13 +1,11 @@
 /** The dependencies of agent management. */
 import type { Handler, ActorRef } from '../../../../runtime/kernel/actor.js'
 import type { PowProtocol } from '../../proof-of-work/protocol.js'
-import type { TokensProtocol } from '../../../oauth/tokens/protocol.js'
 import type { AgentManagementProtocol } from './protocol.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export type AgentManagementNeeds = WriteNeeds & {
   readonly pow: ActorRef<PowProtocol>
-  readonly tokens: ActorRef<TokensProtocol>
   readonly issuer: string
 }
 

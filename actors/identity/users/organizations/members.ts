@@ -103,7 +103,7 @@ export const updateOrganizationMember: Handling<'updateOrganizationMember'> = as
   context,
 ) => {
   const { caller, role } = message
-  const outcome = await inOrganization(needs, message, OWNERS, context, async (tx, { id }) => {
+  return inOrganization(needs, message, OWNERS, context, async (tx, { id }) => {
     const before = await lockMember(tx, message)
     if (before === undefined) return UNKNOWN_MEMBER
     if (before.role === role) return { tag: 'member' as const, member: before, replayed: false }
@@ -115,8 +115,6 @@ export const updateOrganizationMember: Handling<'updateOrganizationMember'> = as
     await appendMemberEvent(tx, 'org.member.role_changed', member, fields, by)
     return { tag: 'member' as const, member, replayed: false }
   })
-  if (outcome.tag === 'member') forget(needs, outcome.member)
-  return outcome
 }
 
 export const removeOrganizationMember: Handling<'removeOrganizationMember'> = async (
@@ -124,18 +122,15 @@ export const removeOrganizationMember: Handling<'removeOrganizationMember'> = as
   message,
   context,
 ) => {
-  const outcome = await inOrganization(needs, message, OWNERS, context, async (tx, { id }) => {
+  return inOrganization(needs, message, OWNERS, context, async (tx, { id }) => {
     const member = await lockMember(tx, message)
     if (member === undefined) return UNKNOWN_MEMBER
     if (!(await removeMember(tx, id, member.id))) return LAST_OWNER
     await endAgentAccess(tx, needs, member)
     const by = eventContext(needs, message.caller, context)
     await appendMemberEvent(tx, 'org.member.removed', member, fieldsOf(member), by)
-    return { tag: 'removed' as const, member }
+    return { tag: 'removed' as const }
   })
-  if (outcome.tag !== 'removed') return outcome
-  forget(needs, outcome.member)
-  return { tag: 'removed' }
 }
 
 async function lockMember(tx: Transaction, { organizationId, memberId }: OfMember) {
@@ -143,17 +138,15 @@ async function lockMember(tx: Transaction, { organizationId, memberId }: OfMembe
   return isUuid(memberId) ? findMember(tx, organizationId, memberId) : undefined
 }
 
-/** The agent's sessions end with the commit. This process also drops its cache immediately. */
+/** The agent's sessions end with the commit. */
 async function endAgentAccess(
   tx: Transaction,
   { clock }: OrganizationsTools,
   { agentId, organizationId }: MemberRow,
 ): Promise<void> {
-  if (agentId !== null) await endMemberSessions(tx, organizationId, agentId, clock.now())
-}
-
-function forget({ tokens }: OrganizationsTools, { agentId }: MemberRow): void {
-  if (agentId !== null) tokens.send('invalidate', { ids: [agentId] })
+  if (agentId === null) return
+  tx.forget([agentId])
+  await endMemberSessions(tx, organizationId, agentId, clock.now())
 }
 
 async function appendMemberEvent<T extends EventType>(

@@ -65,6 +65,7 @@ async function setOrganization(
     const switched = await switchOrganization(tx, id, to, now)
     if (switched === undefined) return undefined
     const tenantIds = await tenantIdsOf(tx, id, NOTIFIED_TENANTS_MAX)
+    tx.forget([id, ...tenantIds])
     if (switched.changed) {
       const resource = { type: 'organization', id }
       const type = `admin.organization.${DONE[to]}` as const
@@ -81,7 +82,7 @@ async function setOrganization(
     return { tenantIds, organization: await findOrganization(tx, id) }
   })
   if (done?.organization === undefined) return UNKNOWN_ORGANIZATION
-  forget(needs, [id], done.tenantIds)
+  forgetTenants(needs, done.tenantIds)
   return { tag: 'found', organization: { ...done.organization, role: null } }
 }
 
@@ -97,6 +98,7 @@ async function setTenant(
   const tenant = await needs.database.system(async (tx) => {
     const switched = await switchTenantRow(tx, id, to, now)
     if (switched === undefined) return undefined
+    tx.forget([id])
     if (switched.changed) {
       const resource = { type: 'tenant', id }
       const recorded = `admin.tenant.${DONE[to]}` as const
@@ -109,7 +111,7 @@ async function setTenant(
     return findTenant(tx, id)
   })
   if (tenant === undefined) return UNKNOWN_TENANT
-  forget(needs, [], [id])
+  forgetTenants(needs, [id])
   return { tag: 'found', tenant: tenantRecord(tenant) }
 }
 
@@ -121,10 +123,11 @@ async function setAccount(
 ): Outcome<'suspendAccount'> {
   if (!isUuid(id)) return UNKNOWN_ACCOUNT
   const now = needs.clock.now()
-  const done = await needs.database.system(async (tx) => {
+  const account = await needs.database.system(async (tx) => {
     const switched = await switchAccount(tx, id, to, now)
     if (switched === undefined) return undefined
     const users = await usersOfAccount(tx, id, NOTIFIED_TENANTS_MAX)
+    tx.forget(users.map(({ sub }) => sub))
     if (switched.changed) {
       const resource = { type: 'account', id }
       const type = `admin.account.${DONE[to]}` as const
@@ -132,21 +135,13 @@ async function setAccount(
       const events = users.map((user) => userEvent(needs.random, user, to, now, context))
       appendEvents(tx, events)
     }
-    return { users, account: await findAccountRecord(tx, { id }) }
+    return findAccountRecord(tx, { id })
   })
-  if (done?.account === undefined) return UNKNOWN_ACCOUNT
-  const subs = done.users.map(({ sub }) => sub)
-  forget(needs, subs, [])
-  return { tag: 'found', account: done.account }
+  return account === undefined ? UNKNOWN_ACCOUNT : { tag: 'found', account }
 }
 
 /** This process drops its caches immediately. Other processes are notified by the commit. */
-function forget(
-  { tokens, tenants }: OrganizationsTools,
-  ids: readonly string[],
-  tenantIds: readonly string[],
-): void {
-  tokens.send('invalidate', { ids: [...ids, ...tenantIds] })
+function forgetTenants({ tenants }: OrganizationsTools, tenantIds: readonly string[]): void {
   for (const tenantId of tenantIds) tenants.send('forget', { tenantId })
 }
 

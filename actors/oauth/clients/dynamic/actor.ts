@@ -11,7 +11,6 @@ import {
   fairDocuments,
   type FairDocumentsNeeds,
 } from '../../../platform/outbound-http/fair-documents.js'
-import { tokens } from '../../tokens/protocol.js'
 import { createRegistrationToken } from './initial-tokens.js'
 import { deleteRegistration, readRegistration, replaceRegistration } from './management.js'
 import { clientRegistration, type ClientRegistrationProtocol } from './protocol.js'
@@ -28,7 +27,7 @@ export const clientRegistrationActor = defineActor<
   ClientRegistrationNeeds
 >({
   address: clientRegistration,
-  asks: { tenants, tokens },
+  asks: { tenants },
   // Few run concurrently, besides those that wait for a document: registrations queue here, where the queue is bounded,
   // and not for a connection.
   mailbox: { capacity: 512, inflightMax: 8 + FETCHING_MAX },

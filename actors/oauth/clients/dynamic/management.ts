@@ -18,7 +18,7 @@ import { clientKind } from '../registered/rules.js'
 import { authorizeManagement, denied } from './admission.js'
 import { refused } from './metadata.js'
 import type { MetadataRefused, Registration } from './protocol.js'
-import { auditOf, type Handling, registrationOf, type RegistrationNeeds } from './register.js'
+import { auditOf, type Handling, registrationOf } from './register.js'
 import { validateMetadata } from './validate-metadata.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 
@@ -63,6 +63,7 @@ export const replaceRegistration: Handling<'replaceRegistration'> = async (
     async (tx): Promise<Registration | MetadataRefused | null> => {
       const before = await lockApplication(tx, tenantId, clientId)
       if (before === undefined) return null
+      tx.forget([clientId])
       if (secretSent !== null && !(await hasSecret(tx, clientId, secretSent, clock.now())))
         return refused('client_secret: not the issued secret')
       const kind = clientKind(draft, before)!
@@ -91,7 +92,6 @@ export const replaceRegistration: Handling<'replaceRegistration'> = async (
       return registrationOf(row, handedOn, tenantSlug, secret, found.token)
     },
   )
-  forget(needs, clientId)
   if (outcome === null) return DELETED
   return 'tag' in outcome ? outcome : { tag: 'found', registration: outcome }
 }
@@ -106,17 +106,12 @@ export const deleteRegistration: Handling<'deleteRegistration'> = async (
   const { tenantId } = found.row
   const removed = await inTenant(needs.database, tenantId, context, async (tx) => {
     if (!(await deleteApplicationRow(tx, tenantId, clientId))) return false
+    tx.forget([clientId])
     const client = { tenantId, clientId, address, tokenId: null }
     appendAudit(tx, [auditOf(needs, 'admin.application.deleted', client, context)])
     return true
   })
-  forget(needs, clientId)
   return removed ? { tag: 'removed' } : DELETED
-}
-
-/** Drops the cached client in this process. The commit notifies the other processes. */
-function forget({ tokens }: RegistrationNeeds, clientId: string): void {
-  tokens.send('invalidate', { ids: [clientId] })
 }
 
 async function hasSecret(

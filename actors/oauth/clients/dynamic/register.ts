@@ -1,5 +1,5 @@
 /** Registers a client (RFC 7591). */
-import type { ActorRef, Handler, MessageContext } from '../../../../runtime/kernel/actor.js'
+import type { Handler, MessageContext } from '../../../../runtime/kernel/actor.js'
 import {
   type ApplicationRow,
   insertApplication,
@@ -14,7 +14,6 @@ import type { AuditOnlyType } from '../../../domain/audit.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import { needsSecret, optionalMembers } from '../registered/rows.js'
 import { clientKind } from '../registered/rules.js'
-import type { TokensProtocol } from '../../tokens/protocol.js'
 import { admit, type AdmissionNeeds, denied } from './admission.js'
 import { type InitialTokenNeeds, TOKEN_BYTES } from './initial-tokens.js'
 import { metadataOf, refused } from './metadata.js'
@@ -22,9 +21,7 @@ import type { ClientMetadata, ClientRegistrationProtocol, Registration } from '.
 import { validateMetadata, type ValidateMetadataNeeds } from './validate-metadata.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 
-export type RegistrationNeeds = AdmissionNeeds &
-  InitialTokenNeeds &
-  ValidateMetadataNeeds & { readonly tokens: ActorRef<TokensProtocol> }
+export type RegistrationNeeds = AdmissionNeeds & InitialTokenNeeds & ValidateMetadataNeeds
 
 export type Handling<K extends keyof ClientRegistrationProtocol> = Handler<
   RegistrationNeeds,

@@ -1,5 +1,5 @@
 /** Lists and removes the clients that a tenant knows by their metadata documents. */
-import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
+import { defineActor } from '../../../../runtime/kernel/actor.js'
 import {
   deleteObservedClientRow,
   listObservedClientRows,
@@ -7,21 +7,16 @@ import {
 import { isUuid } from '../../../domain/ids.js'
 import { pageOf } from '../../../platform/paging.js'
 import { recordAudit } from '../../../platform/record-audit.js'
-import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { observedClients, type ObservedClientsProtocol } from './protocol.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
-type ObservedClientsNeeds = WriteNeeds & {
-  readonly tokens: ActorRef<TokensProtocol>
-}
-
-export const observedClientsActor = defineActor<ObservedClientsProtocol, ObservedClientsNeeds>({
+export const observedClientsActor = defineActor<ObservedClientsProtocol, WriteNeeds>({
   address: observedClients,
-  asks: { tokens },
+  asks: {},
   mailbox: { capacity: 1024, inflightMax: 64 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, tokens }) => ({
+  create: ({ database, clock, random }) => ({
     async listObservedClients({ tenantId, ...asked }, context) {
       const { items, next } = await pageOf({ database }, tenantId, asked, context, (...page) =>
         listObservedClientRows(...page, clock.now()),
@@ -37,6 +32,7 @@ export const observedClientsActor = defineActor<ObservedClientsProtocol, Observe
         const found = await deleteObservedClientRow(tx, tenantId, id, clock.now())
         if (found === undefined) return undefined
         const { clientId, families } = found
+        tx.forget([id, ...families])
         recordAudit(tx, { clock, random }, caller, context, {
           type: 'admin.observed_client.deleted',
           resource: { type: 'client', id: clientId },
@@ -45,7 +41,6 @@ export const observedClientsActor = defineActor<ObservedClientsProtocol, Observe
         return found
       })
       if (deleted === undefined) return { tag: 'unknown' }
-      tokens.send('invalidate', { ids: [id, ...deleted.families] })
       return { tag: 'removed' }
     },
   }),

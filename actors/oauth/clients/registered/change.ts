@@ -57,25 +57,19 @@ export const rotateApplicationSecret: Handling<'rotateApplicationSecret'> = (
 
 /** Runs `change` on the locked application of the tenant, if it exists. */
 export async function changing<T>(
-  { database, tokens }: ApplicationsNeeds,
+  { database }: ApplicationsNeeds,
   { caller, applicationId }: { readonly caller: Caller; readonly applicationId: string },
   context: MessageContext,
   change: (tx: Transaction, row: ApplicationRow) => Promise<T>,
 ): Promise<T | ApplicationUnknown> {
   const { tenantId } = caller.principal
   if (!isUuid(applicationId)) return { tag: 'unknown' }
-  const changed = await inTenant<T | ApplicationUnknown>(
-    database,
-    tenantId,
-    context,
-    async (tx) => {
-      const row = await lockApplication(tx, tenantId, applicationId)
-      return row === undefined ? { tag: 'unknown' } : change(tx, row)
-    },
-  )
-  // Drops the cached client in this process. The commit notifies the other processes.
-  tokens.send('invalidate', { ids: [applicationId] })
-  return changed
+  return inTenant<T | ApplicationUnknown>(database, tenantId, context, async (tx) => {
+    const row = await lockApplication(tx, tenantId, applicationId)
+    if (row === undefined) return { tag: 'unknown' }
+    tx.forget([applicationId])
+    return change(tx, row)
+  })
 }
 
 /**

@@ -8,7 +8,6 @@ import {
 import { isUuid } from '../../../domain/ids.js'
 import type { TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import { pageOf } from '../../../platform/paging.js'
-import type { TokensProtocol } from '../../tokens/protocol.js'
 import type { FaultOf } from '../../../platform/outbound-http/targets.js'
 import type { Application, ApplicationsProtocol } from './protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
@@ -16,7 +15,6 @@ import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export type ApplicationsNeeds = WriteNeeds & {
   readonly tenants: ActorRef<TenantsProtocol>
-  readonly tokens: ActorRef<TokensProtocol>
   readonly isOwnAddress: (uri: string) => boolean
   readonly urlFaultOf: FaultOf
 }

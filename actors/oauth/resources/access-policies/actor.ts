@@ -1,5 +1,5 @@
 /** Manages the access policies of a tenant. `tokens/issue/access-policies.ts` enforces them. */
-import { type ActorRef, defineActor } from '../../../../runtime/kernel/actor.js'
+import { defineActor } from '../../../../runtime/kernel/actor.js'
 import {
   accessPoliciesInForce,
   accessPolicyTable,
@@ -15,7 +15,6 @@ import {
 } from '../../../domain/entities/access-policy.js'
 import { answerOf } from '../../../domain/entities/entity.js'
 import { entityHandlers } from '../../../platform/entity-handlers.js'
-import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { type AccessPoliciesProtocol, accessPolicies, type PolicyRefused } from './protocol.js'
 import { denials } from '../../../domain/oauth/access-policies.js'
 import type { AccessControlSettings } from './settings.js'
@@ -23,7 +22,6 @@ import { inTenant } from '../../../platform/in-tenant.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 type AccessPoliciesActorNeeds = WriteNeeds & {
-  readonly tokens: ActorRef<TokensProtocol>
   readonly settings: AccessControlSettings
   /** The highest assurance level that a sign-in can reach: 3 with passkeys, otherwise 2. */
   readonly levelMax: 2 | 3
@@ -31,7 +29,7 @@ type AccessPoliciesActorNeeds = WriteNeeds & {
 
 export const accessPoliciesActor = defineActor<AccessPoliciesProtocol, AccessPoliciesActorNeeds>({
   address: accessPolicies,
-  asks: { tokens },
+  asks: {},
   mailbox: { capacity: 512, inflightMax: 32 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
@@ -43,7 +41,7 @@ export const accessPoliciesActor = defineActor<AccessPoliciesProtocol, AccessPol
       faultOf: (policy, caller) => faultOf(policy, needs.levelMax) ?? lockout(policy, caller),
       auditOf: audited,
       auditOfChange: (before, row) => ({ before: audited(before), after: audited(row) }),
-      changed: (_id, tenantId) => needs.tokens.send('invalidate', { ids: [tenantId] }),
+      forgets: ({ tenantId }) => tenantId,
     }),
 
     async evaluateAccessPolicies({ caller, ...question }, context) {

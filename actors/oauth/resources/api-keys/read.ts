@@ -1,9 +1,8 @@
 /** Lists and reads the API keys of a tenant. */
-import type { ActorRef, Handler } from '../../../../runtime/kernel/actor.js'
+import type { Handler } from '../../../../runtime/kernel/actor.js'
 import { type ApiKeyRow, listApiKeyRows, findApiKey } from '../../../../storage/oauth/api-keys.js'
 import { isUuid } from '../../../domain/ids.js'
 import { pageOf } from '../../../platform/paging.js'
-import type { TokensProtocol } from '../../tokens/protocol.js'
 import type { ApiKeyRecord, ApiKeysProtocol } from './protocol.js'
 import type { ApiKeysSettings } from './settings.js'
 import { inTenant } from '../../../platform/in-tenant.js'
@@ -12,7 +11,6 @@ import type { WriteNeeds } from '../../../platform/write-needs.js'
 export const UNKNOWN = { tag: 'unknown' } as const
 
 export type ApiKeysNeeds = WriteNeeds & {
-  readonly tokens: ActorRef<TokensProtocol>
   readonly settings: ApiKeysSettings
 }
 

@@ -38,11 +38,11 @@ export const createApiKey: Handling<'createApiKey'> = (needs, message, context) 
   )
 
 export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, context) => {
-  const { database, clock, random, tokens, settings } = needs
+  const { database, clock, random, settings } = needs
   const { caller, keyId, overlapSecs, expiresInSecs } = message
   const { tenantId } = caller.principal
   if (!isUuid(keyId)) return UNKNOWN
-  const outcome = await inTenant(database, tenantId, context, async (tx) => {
+  return inTenant(database, tenantId, context, async (tx) => {
     const parent = await keyOfCaller(tx, caller)
     const before = await findApiKey(tx, tenantId, keyId)
     if (before === undefined) return UNKNOWN
@@ -63,25 +63,23 @@ export const rotateApiKey: Handling<'rotateApiKey'> = async (needs, message, con
       now,
     })
     if (row === undefined) return UNKNOWN
+    tx.forget([keyId])
     append(tx, 'api_key.rotated', row, eventContext(needs, caller, context))
     return { tag: 'rotated' as const, key: recordOf(row, now), secret }
   })
-  if (outcome.tag === 'rotated') tokens.send('invalidate', { ids: [keyId] })
-  return outcome
 }
 
 export const deleteApiKey: Handling<'deleteApiKey'> = async (needs, { caller, keyId }, context) => {
   const { tenantId } = caller.principal
   if (!isUuid(keyId)) return UNKNOWN
-  const isRemoved = await inTenant(needs.database, tenantId, context, async (tx) => {
+  return inTenant(needs.database, tenantId, context, async (tx) => {
     const row = await deleteApiKeyRow(tx, tenantId, keyId)
-    if (row !== undefined) append(tx, 'api_key.revoked', row, eventContext(needs, caller, context))
-    return row !== undefined
+    if (row === undefined) return UNKNOWN
+    // The keys that it made are announced by the trigger of 0086_api_keys.
+    tx.forget([keyId])
+    append(tx, 'api_key.revoked', row, eventContext(needs, caller, context))
+    return { tag: 'removed' }
   })
-  if (!isRemoved) return UNKNOWN
-  // The keys that it made are announced by the trigger of 0086_api_keys.
-  needs.tokens.send('invalidate', { ids: [keyId] })
-  return { tag: 'removed' }
 }
 
 async function insert(

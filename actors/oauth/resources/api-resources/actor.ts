@@ -5,7 +5,6 @@ import { claimAudience, isAudienceTaken } from '../../../../storage/oauth/audien
 import { apiResource, type ApiResourceMembers } from '../../../domain/entities/api-resource.js'
 import { tenants, type TenantsProtocol } from '../../../identity/users/tenants/protocol.js'
 import { entityHandlers } from '../../../platform/entity-handlers.js'
-import { tokens, type TokensProtocol } from '../../tokens/protocol.js'
 import { apiResources, type ApiResourcesProtocol, type AudienceRefused } from './protocol.js'
 import { ownershipFault } from '../../../platform/oauth/audience-ownership.js'
 import { draftFault } from './rules.js'
@@ -15,14 +14,13 @@ const RESOURCES_MAX = 500
 
 type ApiResourcesNeeds = WriteNeeds & {
   readonly tenants: ActorRef<TenantsProtocol>
-  readonly tokens: ActorRef<TokensProtocol>
   readonly issuer: string
   readonly isOwnAddress: (uri: string) => boolean
 }
 
 export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesNeeds>({
   address: apiResources,
-  asks: { tenants, tokens },
+  asks: { tenants },
   mailbox: { capacity: 1024, inflightMax: 64 },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
@@ -47,7 +45,7 @@ export const apiResourcesActor = defineActor<ApiResourcesProtocol, ApiResourcesN
         allowed_clients: allowedClients,
         require_dpop: requireDpop,
       }),
-      changed: (id) => needs.tokens.send('invalidate', { ids: [id] }),
+      forgets: ({ id }) => id,
     })
     return {
       ...handlers,

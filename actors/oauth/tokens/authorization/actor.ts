@@ -74,14 +74,15 @@ const decideAuthorization: Handling<'decideAuthorization'> = async (needs, messa
 }
 
 const withdraw: Handling<'withdrawConsent'> = async (needs, { tenantId, subject, clientId }) => {
-  const ended = await needs.database.tenant(tenantId, async (tx) => {
+  return needs.database.tenant(tenantId, async (tx) => {
     const id = isUuid(clientId) ? clientId : (await findByMetadataUrl(tx, tenantId, clientId))?.id
-    if (id === undefined) return undefined
-    return withdrawConsentRow(tx, { tenantId, subject, clientId: id }, needs.clock.now())
+    if (id === undefined) return { tag: 'unknown_consent' }
+    const consent = { tenantId, subject, clientId: id }
+    const ended = await withdrawConsentRow(tx, consent, needs.clock.now())
+    if (ended === undefined) return { tag: 'unknown_consent' }
+    tx.forget(ended)
+    return { tag: 'withdrawn' }
   })
-  if (ended === undefined) return { tag: 'unknown_consent' }
-  needs.tokens.send('invalidate', { ids: ended })
-  return { tag: 'withdrawn' }
 }
 
 async function beginRequest(

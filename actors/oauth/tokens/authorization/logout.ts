@@ -32,7 +32,7 @@ type LogoutNeeds = {
  */
 // Also the operation `endSessionByForm`.
 export async function endSession(
-  { database, keys, sessions, tokens, clock, issuer }: LogoutNeeds,
+  { database, keys, sessions, clock, issuer }: LogoutNeeds,
   { parameters, sessionToken }: EndSessionRequest,
   context: MessageContext,
 ): Promise<SessionEnded | Refused> {
@@ -63,11 +63,11 @@ export async function endSession(
   const frames = told.map(({ uri, sessionId: sid }) => withParameters(uri, { iss: issuer, sid }))
   for (const id of ids) {
     await sessions.end({ session: { tenantId, id }, reason: 'client_logout' }, context)
-    await database.tenant(tenantId, (tx) =>
-      endSessionRow(tx, tenantId, id, 'client_logout', clock.now()),
-    )
+    await database.tenant(tenantId, (tx) => {
+      tx.forget([id])
+      return endSessionRow(tx, tenantId, id, 'client_logout', clock.now())
+    })
   }
-  tokens.send('invalidate', { ids: [...ids] })
 
   // The tenant is unknown until the application is found, so the look-up crosses tenants.
   const client = await database.system(async (tx) => {
