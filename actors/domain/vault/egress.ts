@@ -3,8 +3,12 @@
 export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTIONS'] as const
 export type ProxyMethod = (typeof METHODS)[number]
 
-/** An `auth_scheme`, read: how a secret is sent. The caller must not send the header or parameter of this name. */
-export type AuthScheme = {
+/** Schemes whose secret is a JSON document with a key, which signs each request (secret-documents.ts). */
+export const SIGNED_SCHEMES = ['hmac'] as const
+export type SignedScheme = (typeof SIGNED_SCHEMES)[number]
+
+/** An `auth_scheme` that sends the secret. The caller must not send the header or parameter of this name. */
+export type SentScheme = {
   /** As it is stored. */
   readonly text: string
   readonly name: string
@@ -14,6 +18,12 @@ export type AuthScheme = {
   | { readonly kind: 'basic'; readonly prefix: string }
   | { readonly kind: 'query' }
 )
+
+/** An `auth_scheme`, read. */
+export type AuthScheme =
+  | SentScheme
+  /** The secret is not sent. What the caller sends as a signature is replaced. */
+  | { readonly kind: 'signed'; readonly text: SignedScheme }
 
 /** Hop-by-hop fields and fields of the proxy, which cannot hold a secret (RFC 9110 section 7.6.1). */
 const RESERVED_FIELDS =
@@ -29,10 +39,13 @@ const SCHEMES: readonly Row[] = [
   // RFC 9110 section 5.6.2.
   { shown: 'header:<name>', form: /^header:([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64})$/, read: (name) => field(name.toLowerCase()) },
   { shown: 'query:<key>', form: /^query:([A-Za-z0-9._~[\]-]{1,64})$/, read: (name) => ({ text: `query:${name}`, kind: 'query', name }) },
+  ...SIGNED_SCHEMES.map((text): Row => ({ shown: text, form: new RegExp(`^${text}$`), read: () => ({ text, kind: 'signed' }) })),
 ]
 
+export const isReservedField = (name: string): boolean => RESERVED_FIELDS.test(name)
+
 const field = (name: string): AuthScheme | null =>
-  RESERVED_FIELDS.test(name) ? null : { text: `header:${name}`, kind: 'field', name, prefix: '' }
+  isReservedField(name) ? null : { text: `header:${name}`, kind: 'field', name, prefix: '' }
 
 export const AUTH_SCHEMES = SCHEMES.map(({ shown }) => shown)
 export const ANY_AUTH_SCHEME = AUTH_SCHEMES.join(', ').replace(/, ([^,]+)$/, ' or $1')

@@ -1,6 +1,7 @@
 /** The egress proxy, on its own thread, so that unsealed secrets stay on that thread. */
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import type { Random } from '../../../runtime/kernel/random.js'
 import type { ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
@@ -15,6 +16,7 @@ import { keepCallLimitAnnounced } from './admission/lost-calls.js'
 import { CALLS_MAX, createEgressShares, HeldBytes, type ShareSettings } from './admission/shares.js'
 import { TenantGroups } from '../../platform/tenant-groups.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
+import { createSigners } from './sign/signers.js'
 import { createRevocationWatch } from './admission/revocation-watch.js'
 
 type CallSettings = Readonly<
@@ -36,6 +38,7 @@ type EgressNeeds = {
   /** Access tokens of oauth2 credentials. */
   readonly managed: ManagedTokens
   readonly clock: Clock
+  readonly random: Random
   readonly metrics: EgressMetrics
   readonly counts: ShareCounts
   readonly settings: CallSettings & ShareSettings & EgressSettings
@@ -48,7 +51,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   mailbox: { capacity: 1024, inflightMax: 2 * CALLS_MAX },
   supervision: { onFailure: 'resume' },
   create: (
-    { database, sealer, admission, managed, clock, metrics, counts, settings },
+    { database, sealer, admission, managed, clock, random, metrics, counts, settings },
     lifecycle,
   ) => {
     const groups = new TenantGroups({ database, clock })
@@ -78,6 +81,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       revocationWatch,
       upstreams,
       credentialCache,
+      signers: createSigners({ random }),
       managed,
       clock,
       metrics,

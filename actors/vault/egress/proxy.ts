@@ -1,15 +1,13 @@
 /** One call: validate, admit, unseal and inject the secret, relay, and record the end. */
 import { denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
 import type { Caller } from '../../domain/audit.js'
 import { isUuid } from '../../domain/ids.js'
 import { readPrincipal } from '../../domain/packed-principal.js'
-import { type RefusedHeader, sanitizedHeaders, withCredential } from './relay/headers.js'
+import { type RefusedHeader, sanitizedHeaders } from './relay/headers.js'
 import { heldResponse } from './relay/held-response.js'
-import { withQuery } from './inject/injection.js'
 import type { Admitted, Admission } from './admission/admission.js'
 import type { EgressMetrics } from './metrics.js'
 import type { ManagedTokens } from '../vault/protocol.js'
@@ -37,9 +35,12 @@ import {
   type ShareGroup,
 } from '../../../runtime/kernel/fairness/fair-share.js'
 import { WHOLE_BYTES_MAX } from './relay/response-buffer.js'
+import { injected, NotSent, type Outgoing, type Sending, signed } from './sending.js'
+import { sendWithRetry } from './relay/second-try.js'
+import type { Signers } from './sign/signer.js'
 import { createRedactor } from './redact/redaction.js'
 import { type Relay, relay, type RelayJob, type RelayStart } from './relay/relay.js'
-import { invalid, SPENT, withPlainQuotes, withPlainUnreserved } from './admission/rules.js'
+import { invalid, SPENT, withPlainUnreserved } from './admission/rules.js'
 import { judgeTarget, type TargetRules } from '../../platform/outbound-http/targets.js'
 import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
@@ -50,6 +51,7 @@ export type ProxyNeeds = {
   readonly revocationWatch: RevocationWatch
   readonly upstreams: Upstreams
   readonly credentialCache: CredentialCache
+  readonly signers: Signers
   readonly managed: ManagedTokens
   readonly clock: Clock
   readonly metrics: EgressMetrics
@@ -226,8 +228,11 @@ async function validateAndRelay(
           ? await share.whileHeld(unsealing, (late) => late.release())
           : unsealing
       if (share.isGivenUp) throw new GivenUp()
-      const holds = { byteBudget, credential, share }
-      begun = await begin(needs, { request, url, headers }, admitted, holds, context)
+      const outgoing = { request, url, headers, tenantId }
+      const making = sendingOf(needs, outgoing, credential, { byteBudget, share, admitted })
+      const sending = making instanceof Promise ? await making : making
+      const holds = { byteBudget, credential, share, sending }
+      begun = await begin(needs, outgoing, admitted, holds, context)
     } catch (error) {
       // Admitted but not sent: return the bytes and record the end.
       credential?.release()
@@ -235,6 +240,7 @@ async function validateAndRelay(
       const { facts } = admitted
       needs.admission.close({ facts, report: UNSENT, unusedBytes, isBudgetSpent: false })
       if (error instanceof GivenUp) return BUSY
+      if (error instanceof NotSent) return error.outcome
       if (error instanceof TokenUnavailable) return tokenFailure(error.why)
       throw error
     }
@@ -253,12 +259,6 @@ function byteBudgetOf({ admission }: ProxyNeeds, { facts, budget }: Admitted): B
   )
 }
 
-/** The upstream request before injection. */
-type Outgoing = {
-  readonly request: ProxyRequest
-  readonly url: URL
-  readonly headers: readonly HeaderPair[]
-}
 /** `report` is null while the relay runs. */
 type Begun = { readonly start: RelayStart; readonly report: RelayReport | null }
 
@@ -267,32 +267,40 @@ type Holds = {
   readonly byteBudget: ByteBudget | null
   readonly credential: UnsealedCredential
   readonly share: Share
+  readonly sending: Sending
 }
 
-/** Injects the secret and starts the relay. Releases what the call holds when the relay ends. */
+/** Adds the secret to the call, or signs it. Without a signature the call goes on in this turn. */
+function sendingOf(
+  needs: ProxyNeeds,
+  outgoing: Outgoing,
+  credential: UnsealedCredential,
+  {
+    byteBudget,
+    share,
+    admitted: { row },
+  }: {
+    readonly byteBudget: ByteBudget | null
+    readonly share: Share
+    readonly admitted: Admitted
+  },
+): Sending | Promise<Sending> {
+  const { signing } = credential
+  if (signing === null) return injected(outgoing, credential)
+  const uses = { credentialId: row.id, held: share.held, isMetered: byteBudget !== null }
+  return share.whileHeld(signed(needs, outgoing, signing, uses), (late) => late.release())
+}
+
+/** Starts the relay. Releases what the call holds when the relay ends. */
 function begin(
   needs: ProxyNeeds,
-  { request, url, headers }: Outgoing,
+  { request, url }: Outgoing,
   { facts, row }: Admitted,
-  { byteBudget, credential, share }: Holds,
+  { byteBudget, credential, share, sending: first }: Holds,
   context: MessageContext,
 ): Promise<Begun> {
   const { admission, revocationWatch, upstreams, managed, clock, metrics } = needs
   const { principal } = facts.caller
-  const { header, query } = credential.injection
-  const path = url.pathname + withPlainQuotes(url.search, request.url)
-  const job: RelayJob = {
-    method: request.method,
-    path: query === null ? path : withQuery(path, query),
-    headers: header === null ? headers : credentialed(request, headers, header),
-    body: request.body,
-    bodyBytes: request.bodyBytes,
-    limits: request.stream ? needs.limits : needs.bufferedLimits,
-    answerBytesMax: request.stream ? null : needs.bufferedBytesMax,
-    byteBudget,
-    redactor: createRedactor(credential.encodings),
-    context,
-  }
   const upstream = upstreams.of(url.origin, row.id, principal.tenantId)
   metrics.began()
   return new Promise<Begun>((resolve) => {
@@ -302,7 +310,46 @@ function begin(
     }
     let unwatch: (() => void) | undefined
     share.enter()
-    const running = relay(upstream, job, clock, {
+    const end = (report: RelayReport) => {
+      begun.report = report
+      unwatch?.()
+      credential.release()
+      share.leave()
+      metrics.ended(report)
+      const unusedBytes = byteBudget?.empty() ?? 0
+      const isBudgetSpent = byteBudget?.isSpent === true
+      admission.close({ facts, report, unusedBytes, isBudgetSpent })
+    }
+    const jobOf = ({ path, headers, body, bodyBytes, encodings }: Sending): RelayJob => ({
+      method: request.method,
+      path,
+      headers,
+      body,
+      bodyBytes,
+      limits: request.stream ? needs.limits : needs.bufferedLimits,
+      answerBytesMax: request.stream ? null : needs.bufferedBytesMax,
+      byteBudget,
+      redactor: createRedactor(encodings),
+      context,
+    })
+    sendWithRetry(first, {
+      relay: (sending, events) => {
+        let hasEnded = false
+        const running = relay(upstream, jobOf(sending), clock, {
+          ...events,
+          onEnd(report) {
+            hasEnded = true
+            sending.release()
+            events.onEnd(report)
+          },
+        })
+        if (hasEnded) return running
+        share.relay = running
+        unwatch?.()
+        unwatch = revocationWatch.add({ relay: running, principal, authority: facts.authority })
+        return running
+      },
+      isOver: () => share.isGivenUp || context.abandoned,
       onStart(start) {
         begun.start = start
         // A 401 discards the managed access token before its expiry.
@@ -311,37 +358,14 @@ function begin(
           managed.reportRejected(principal.tenantId, row.tokenOf)
         resolve(begun)
       },
-      onEnd(report) {
-        begun.report = report
-        unwatch?.()
-        credential.release()
-        share.leave()
-        metrics.ended(report)
-        const unusedBytes = byteBudget?.empty() ?? 0
-        const isBudgetSpent = byteBudget?.isSpent === true
-        admission.close({ facts, report, unusedBytes, isBudgetSpent })
-      },
+      onEnd: end,
     })
-    if (begun.report === null) {
-      share.relay = running
-      unwatch = revocationWatch.add({ relay: running, principal, authority: facts.authority })
-    }
   })
 }
 
 /** Redaction cannot find a secret that is split over several ranges. */
 function withoutRange(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   return headers.filter(([name]) => name !== 'range' && name !== 'if-range')
-}
-
-function credentialed(
-  { headers: sent }: ProxyRequest,
-  headers: readonly HeaderPair[],
-  header: HeaderPair,
-): readonly HeaderPair[] {
-  const all = withCredential(sent, headers, header)
-  invariant(all.tag === 'headers', 'the headers were validated before')
-  return all.headers
 }
 
 const UNSENT: RelayReport = {

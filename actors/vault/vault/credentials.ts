@@ -26,6 +26,7 @@ import type {
   CredentialRevoked,
   OwnerRefused,
   RotateCredential,
+  Secret,
   UnknownCredential,
   VaultFull,
   VaultInvalid,
@@ -34,14 +35,8 @@ import type { CredentialType } from '../../domain/entities/vault.js'
 import { ownerRefusal } from './ownership.js'
 import { changing } from './read.js'
 import { credentialOf } from './records.js'
-import {
-  authSchemeOf,
-  credentialFault,
-  hostsBeyond,
-  invalid,
-  normalizeHosts,
-  secretFault,
-} from './rules.js'
+import { authSchemeOf, credentialFault, hostsBeyond, invalid, normalizeHosts } from './rules.js'
+import { secretText } from './secret-text.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
 const UNKNOWN: UnknownCredential = { tag: 'unknown_credential' }
@@ -148,7 +143,7 @@ type Sealable = {
   readonly id: string
   readonly credentialType: CredentialType
   readonly authScheme: string
-  readonly secret: string | null
+  readonly secret: Secret | null
 }
 
 async function seal(
@@ -160,14 +155,16 @@ async function seal(
   let bytes: Uint8Array
   let caPublicKey: string | null = null
   if (type === 'ssh_ca') {
+    if (typeof secret === 'object' && secret !== null)
+      return invalid('/secret', 'Must be a string for this credential_type.')
     const authority = await sshCertificates.authority({ privateKey: secret }, context)
     if (authority.tag === 'refused') return invalid('/secret', authority.detail)
     bytes = authority.pkcs8
     caPublicKey = authority.caPublicKey
   } else {
-    const fault = secretFault(type, authScheme, secret!, urlFaultOf)
-    if (fault !== undefined) return fault
-    bytes = new TextEncoder().encode(secret!)
+    const text = secretText(type, authScheme, secret!, urlFaultOf)
+    if (typeof text !== 'string') return text
+    bytes = new TextEncoder().encode(text)
   }
   try {
     const sealed = await sealer.seal(tenantId, credentialSecretContext(id), bytes)

@@ -59,6 +59,9 @@ export type CredentialsListed = {
   readonly next: ListCursor | null
 }
 
+/** A text, or a JSON document, which may be a text too. */
+export type Secret = string | Readonly<Record<string, unknown>>
+
 export type CreateCredential = {
   readonly caller: Caller
   readonly provider: string
@@ -68,7 +71,7 @@ export type CreateCredential = {
   readonly authScheme: string | null
   readonly allowedHosts: readonly string[]
   /** Null with `tokenOf`, and for an ssh_ca to generate a key. */
-  readonly secret: string | null
+  readonly secret: Secret | null
   /** The oauth2 credential whose access token is the secret. */
   readonly tokenOf: string | null
   readonly nonExportable: boolean
@@ -99,7 +102,7 @@ export type UpdateCredential = OneCredential & {
   /** Must equal the stored one. */
   readonly authScheme?: string | undefined
 }
-export type RotateCredential = OneCredential & { readonly secret: string | null }
+export type RotateCredential = OneCredential & { readonly secret: Secret | null }
 
 export type SecretRead = {
   readonly tag: 'secret'

@@ -34,6 +34,8 @@ export function authSchemeOf(type: CredentialType, scheme: string | null): strin
       : invalid('/auth_scheme', 'Required for this credential_type.')
   }
   const read = readAuthScheme(scheme)
+  if (read?.kind === 'signed' && type !== 'api_key' && type !== 'custom')
+    return invalid('/auth_scheme', `Only an api_key or custom credential supports ${read.text}.`)
   return read === null ? invalid('/auth_scheme', `Must be ${ANY_AUTH_SCHEME}.`) : read.text
 }
 
@@ -112,7 +114,7 @@ export function secretFault(
   const kind = readAuthScheme(authScheme)?.kind
   if (kind === 'basic' && !secret.includes(':'))
     return fault('Must be user:password for auth_scheme basic.')
-  if (kind === 'query') return undefined
+  if (kind === 'query' || kind === 'signed') return undefined
   // Refused here, because it would fail at its first use.
   if (!FIELD_VALUE.test(secret)) return fault('Must not contain line breaks or control characters.')
   // Upstreams trim header values, so the secret would differ. Base64 is not affected.
@@ -173,8 +175,9 @@ function tokenFault({
     return invalid('/token_of', 'Only an api_key or custom credential supports token_of.')
   if (secret !== null) return invalid('/secret', 'Must be omitted with token_of.')
   if (!nonExportable) return invalid('/non_exportable', 'Must be true with token_of.')
-  return readAuthScheme(authScheme ?? '')?.kind === 'basic'
-    ? invalid('/auth_scheme', 'Must not be basic with token_of.')
+  const scheme = readAuthScheme(authScheme ?? '')
+  return scheme?.kind === 'basic' || scheme?.kind === 'signed'
+    ? invalid('/auth_scheme', `Must not be ${scheme.text} with token_of.`)
     : undefined
 }
 

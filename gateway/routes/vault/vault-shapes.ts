@@ -12,6 +12,7 @@ import {
   VaultLease,
 } from '../../../actors/domain/entities/vault.js'
 import { NewBudget } from '../../../actors/domain/vault/budgets.js'
+import { SECRET_DOCUMENTS } from '../../../actors/domain/vault/secret-documents/documents.js'
 import { idText } from '../../request/ids.js'
 import { presenter } from '../../response/presenter.js'
 
@@ -29,7 +30,11 @@ const label = z
   .regex(/^\P{Cc}*$/u)
 const hosts = z.array(z.string().max(255)).max(64)
 const time = z.iso.datetime()
-const secret = z.string().min(1).max(65_536)
+const secret = z.union([
+  z.string().min(1).max(65_536),
+  ...Object.values(SECRET_DOCUMENTS),
+  z.looseObject({}),
+])
 export const CreateCredential = z
   .object({
     provider,

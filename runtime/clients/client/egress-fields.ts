@@ -18,12 +18,15 @@ const NOT_SENT = new Set([
   'upgrade',
 ])
 
-/** The fields of a request in the form of the service, without the field that the service injects. */
+/**
+ * The fields of a request in the form of the service, without the field that the service injects. A signature of the
+ * program stays: the service replaces it, and reads from it what is signed.
+ */
 export function relayedFields(
   headers: HeaderPairs,
   scheme: AuthScheme | null,
 ): Record<string, string> {
-  const own = scheme === null || scheme.kind === 'query' ? null : scheme.name
+  const own = scheme === null || !('prefix' in scheme) ? null : scheme.name
   const fields: Record<string, string> = {}
   const others: [string, string][] = []
   for (const [name, value] of headers) {

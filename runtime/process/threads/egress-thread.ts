@@ -73,6 +73,7 @@ serveThread({
       admission,
       managed,
       clock,
+      random,
       metrics: measured,
       counts: metrics.shares,
       settings: vault,

@@ -101,6 +101,8 @@ function duplicateFault({ headers, url }: ProxiedCall, authScheme: string): Refu
   const scheme = readAuthScheme(authScheme)
   if (scheme === null)
     return denied('secret_not_sent', 'No secret is sent by the auth_scheme of the credential.')
+  // What a caller sends as a signature is replaced.
+  if (scheme.kind === 'signed') return undefined
   if (scheme.kind === 'query') {
     return hasParameter(url.search, scheme.name)
       ? invalid('/url', 'The URL contains the query parameter that the proxy sets.')

@@ -1,5 +1,5 @@
 /** Injection of a secret into a request, by the `auth_scheme` of its credential. */
-import type { AuthScheme } from '../../../domain/vault/egress.js'
+import type { SentScheme } from '../../../domain/vault/egress.js'
 import type { HeaderPair } from '../protocol.js'
 
 export type Injection = {
@@ -12,7 +12,7 @@ export type Injection = {
  * The header or query parameter with the secret. The HTTP client needs strings, which cannot be wiped,
  * so the result must not outlive the request.
  */
-export function inject(scheme: AuthScheme, secret: Uint8Array): Injection {
+export function inject(scheme: SentScheme, secret: Uint8Array): Injection {
   const bytes = Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength)
   const { name } = scheme
   switch (scheme.kind) {
@@ -41,13 +41,22 @@ export function hasParameter(search: string, key: string): boolean {
   return false
 }
 
+/** Removes the parameters of these names from a request target, and leaves the rest unchanged. */
+export function withoutParameters(path: string, keys: readonly string[]): string {
+  const start = path.indexOf('?')
+  if (start < 0 || keys.length === 0) return path
+  const parts = path.slice(start + 1).split('&')
+  const kept = parts.filter((part) => !keys.some((key) => hasParameter(part, key)))
+  return path.slice(0, start) + (kept.length === 0 ? '' : `?${kept.join('&')}`)
+}
+
 /** Appends a parameter to a request target. */
 export function withQuery(path: string, parameter: string): string {
   return `${path}${path.includes('?') ? '&' : '?'}${parameter}`
 }
 
 /** Percent-encodes everything but unreserved characters (RFC 3986 section 2.3). */
-function escaped(text: string): string {
+export function escaped(text: string): string {
   return encodeURIComponent(text).replaceAll(
     /[!'()*]/g,
     (char) => `%${char.charCodeAt(0).toString(16).toUpperCase()}`,

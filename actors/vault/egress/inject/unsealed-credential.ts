@@ -9,7 +9,7 @@ import {
   credentialSecretContext,
   type HeldCredentialRow,
 } from '../../../../storage/vault/vault-credentials.js'
-import { readAuthScheme } from '../../../domain/vault/egress.js'
+import { readAuthScheme, type SignedScheme } from '../../../domain/vault/egress.js'
 import type { ManagedOutcome, ManagedTokens } from '../../vault/protocol.js'
 import { inject, type Injection } from './injection.js'
 import { SecretEncodings } from '../redact/redaction.js'
@@ -18,9 +18,13 @@ import type { HeldBytes } from '../admission/shares.js'
 /** New calls share an unsealed secret for this long. A secret without calls is wiped after at most this long. */
 const SHARED_MS = 1_000
 
+export type Signing = { readonly scheme: SignedScheme; readonly secret: unknown }
+
 export interface UnsealedCredential {
   /** The header or query parameter of the request. */
   readonly injection: Injection
+  /** Set where requests are signed: the scheme, and the document of its secret. */
+  readonly signing: Signing | null
   /** The byte strings that redaction removes from the response. */
   readonly encodings: SecretEncodings
   /** Called once per `unseal`, at the end of the call. */
@@ -68,6 +72,11 @@ export function createCredentialCache(
     try {
       const scheme = readAuthScheme(authScheme)
       if (scheme === null) throw new Error(`no secret is sent by the auth_scheme ${authScheme}`)
+      if (scheme.kind === 'signed') {
+        // What redaction searches for differs from call to call.
+        cached.signing = { scheme: scheme.text, secret: documentIn(secret) }
+        return
+      }
       const held = memoryOf?.(cached.tenantId)
       cached.held = held
       cached.injection = inject(scheme, secret)
@@ -125,6 +134,11 @@ export function createCredentialCache(
   }
 }
 
+function documentIn(secret: Uint8Array): unknown {
+  const bytes = Buffer.from(secret.buffer, secret.byteOffset, secret.byteLength)
+  return JSON.parse(bytes.toString('utf8'))
+}
+
 async function whenLoaded(
   cached: CachedCredential,
   loading: Promise<void>,
@@ -142,6 +156,7 @@ async function whenLoaded(
 class CachedCredential implements UnsealedCredential {
   readonly tenantId: string
   injection: Injection = { header: null, query: null }
+  signing: Signing | null = null
   encodings: SecretEncodings = SecretEncodings.NONE
   /** Null once it is unsealed. */
   loading: Promise<void> | null = null
@@ -185,6 +200,7 @@ class CachedCredential implements UnsealedCredential {
     this.encodings.wipe()
     this.held?.release()
     this.injection = { header: null, query: null }
+    this.signing = null
     this.#onWiped()
   }
 }

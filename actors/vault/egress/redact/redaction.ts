@@ -44,7 +44,7 @@ export class SecretEncodings {
   readonly search: { readonly automaton: Automaton; readonly filter: SecretFilter } | null
 
   /** @param reserve reserves memory for a long secret, once a response contains its beginning. */
-  constructor(secret: Uint8Array, scheme: AuthScheme, reserve?: Reserve) {
+  constructor(secret: Uint8Array | readonly Uint8Array[], scheme: AuthScheme, reserve?: Reserve) {
     this.list = encodingsOf(secret, scheme)
     if (this.list.length === 0) {
       this.search = null

@@ -2,7 +2,7 @@
  * The encodings in which redaction searches for a secret: the bytes as sent, and the encodings that
  * programs commonly apply to values (docs/reference/vault.md).
  */
-import type { AuthScheme } from '../../../domain/vault/egress.js'
+import type { AuthScheme, SentScheme } from '../../../domain/vault/egress.js'
 import { inject } from '../inject/injection.js'
 
 /** A byte string to search for. A prefix is an occurrence too if `ends` contains its length. */
@@ -24,10 +24,18 @@ const BASE64_ALIGNMENTS = [0, 1, 2] as const
 /** Of `JSON_BYTES`, the one whose digits are upper case. */
 const DOTNET = 4
 
-/** The distinct encodings of a secret and of the field value that `inject` builds from it. */
-export function encodingsOf(secret: Uint8Array, scheme: AuthScheme): SecretEncoding[] {
-  const raw = received(Buffer.from(secret), scheme)
+/** The distinct encodings of secrets, and of the field values that `inject` builds from them. */
+export function encodingsOf(
+  secrets: Uint8Array | readonly Uint8Array[],
+  scheme: AuthScheme,
+): SecretEncoding[] {
   const found = new Collection()
+  for (const secret of [secrets].flat()) addSecret(secret, scheme, found)
+  return found.encodings()
+}
+
+function addSecret(secret: Uint8Array, scheme: AuthScheme, found: Collection): void {
+  const raw = received(Buffer.from(secret), scheme)
   found.add(raw)
   addEncodings(raw, found)
   const colon = scheme.kind === 'basic' ? raw.indexOf(':') : -1
@@ -36,9 +44,8 @@ export function encodingsOf(secret: Uint8Array, scheme: AuthScheme): SecretEncod
     found.add(password)
     addEncodings(password, found)
   }
-  addInjected(raw, scheme, found)
+  if (scheme.kind !== 'signed') addInjected(raw, scheme, found)
   raw.fill(0)
-  return found.encodings()
 }
 
 /** The secret as the upstream reads it: field values are trimmed (RFC 9110 section 5.5). */
@@ -46,6 +53,7 @@ function received(secret: Buffer, { kind }: AuthScheme): Buffer {
   switch (kind) {
     case 'basic':
     case 'query':
+    case 'signed':
       return secret
     case 'field':
       return trimmed(secret)
@@ -65,7 +73,7 @@ function trimmed(secret: Buffer): Buffer {
  * Adds the field value where it differs from the secret: `Basic`, base64 of several lines, `Bearer`. A byte-wise
  * encoding of `Bearer <secret>` contains the encoded secret, so only its base64 is added.
  */
-function addInjected(raw: Buffer, scheme: AuthScheme, found: Collection): void {
+function addInjected(raw: Buffer, scheme: SentScheme, found: Collection): void {
   if (scheme.kind === 'query' || raw.length === 0) return
   const bytes = Buffer.from(inject(scheme, raw).header![1], 'latin1')
   const sent = bytes.subarray(scheme.prefix.length)

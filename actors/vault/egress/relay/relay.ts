@@ -49,11 +49,15 @@ export type RelayJob = {
   readonly context: Pick<MessageContext, 'abandoned' | 'onAbandoned'>
 }
 
+export type UpstreamFields = Readonly<Record<string, string | string[] | undefined>>
+
 export type RelayStart =
   | {
       readonly tag: 'relaying'
       readonly status: number
       readonly headers: readonly HeaderPair[]
+      /** The fields as the upstream sent them. */
+      readonly received: UpstreamFields
       /** Bytes when the whole body arrived with the headers. */
       readonly body: ByteStream | Uint8Array
     }
@@ -66,7 +70,7 @@ export interface Relay {
   giveUp(): void
 }
 
-type RelayEvents = {
+export type RelayEvents = {
   /** Called once: the response headers have arrived, or the relay has failed before them. */
   readonly onStart: (start: RelayStart) => void
   /** Called once, as the last event; possibly during the call of `relay`, before `onStart`. */
@@ -241,7 +245,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
   onResponseStart(
     _controller: Dispatcher.DispatchController,
     status: number,
-    received: Readonly<Record<string, string | string[] | undefined>>,
+    received: UpstreamFields,
   ): void {
     // Interim responses are not forwarded (RFC 9110 section 15.2), and are no progress.
     if (status < 200 || this.#over || this.#responseBuffer !== undefined) return
@@ -267,12 +271,12 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
       throw error
     }
     // The microtask runs after undici has delivered the body bytes of the same read.
-    queueMicrotask(() => this.#begin(responseBuffer, { status, headers }))
+    queueMicrotask(() => this.#begin(responseBuffer, { status, headers, received }))
   }
 
   #begin(
     responseBuffer: ResponseBuffer,
-    head: { status: number; headers: readonly HeaderPair[] },
+    head: { status: number; headers: readonly HeaderPair[]; received: UpstreamFields },
   ): void {
     const whole = responseBuffer.whole()
     // From here on the reader of the body notices a disconnect.

@@ -1,0 +1,33 @@
+/** Secrets that are JSON documents, by `auth_scheme`. */
+import type { z } from 'zod'
+import type { SignedScheme } from '../egress.js'
+import { HmacSecret } from './hmac.js'
+
+type DocumentScheme = SignedScheme
+
+/** A new scheme is a row. */
+export const SECRET_DOCUMENTS = {
+  hmac: HmacSecret,
+} as const satisfies Readonly<Record<DocumentScheme, z.ZodType>>
+
+/** The secret of a scheme, as it was validated when it was stored. */
+export type SecretDocument<S extends DocumentScheme> = z.output<(typeof SECRET_DOCUMENTS)[S]>
+
+export const hasSecretDocument = (scheme: string): scheme is DocumentScheme =>
+  Object.hasOwn(SECRET_DOCUMENTS, scheme)
+
+export type DocumentFault = { readonly pointer: string; readonly detail: string }
+
+/** The first fault of a document. The detail never quotes it. */
+export function documentFault(
+  scheme: DocumentScheme,
+  document: unknown,
+): DocumentFault | undefined {
+  const { error } = SECRET_DOCUMENTS[scheme].safeParse(document)
+  const issue = error?.issues[0]
+  if (issue === undefined) return undefined
+  const pointer = ['', 'secret', ...issue.path.map(String)].join('/')
+  // The names of unknown members may be parts of a secret too.
+  const isUnknown = issue.code === 'unrecognized_keys'
+  return { pointer, detail: isUnknown ? 'Contains an unknown member.' : issue.message }
+}
