@@ -48,6 +48,7 @@ const PROMISED = [
   ['get',  '/.well-known/oauth-protected-resource',                                           [200]],
   ['get',  '/.well-known/openid-configuration',                                               [200]],
   ['get',  '/.well-known/passkey-endpoints',                                                  [200]],
+  ['get',  '/.well-known/webauthn',                                                           [200]],
   ['get',  '/.well-known/openid-credential-issuer',                                           [200]],
   ['get',  '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}',          [200, 404]],
   ['get',  '/credential-issuers/{tenant_slug}/.well-known/jwks.json',                         [200, 404]],

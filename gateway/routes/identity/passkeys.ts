@@ -76,6 +76,28 @@ const endpoints = route(passkeys, 'getPasskeyEndpoints', {
   },
 })
 
+const relatedOrigins = route(passkeys, 'getRelatedOrigins', {
+  method: 'GET',
+  path: '/.well-known/webauthn',
+  summary: 'The origins whose pages may use the passkeys',
+  description:
+    'Related origins (WebAuthn Level 3 section 5.11). Browsers read it at the host of the relying party id.',
+  tags: ['Discovery and keys'],
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  cors: 'public',
+  cache: 'public, max-age=3600',
+  capabilities: ['sign_in.related_origins'],
+  message: () => ({}),
+  replies: {
+    origins: reply(
+      200,
+      z.object({ origins: z.array(z.url()) }).meta({ id: 'RelatedOrigins' }),
+      ({ origins }: { readonly origins: readonly string[] }) => ({ origins: [...origins] }),
+    ),
+  },
+})
+
 const signInOptions = route(passkeys, 'getPasskeySignInOptions', {
   ...shared,
   method: 'POST',
@@ -268,6 +290,7 @@ const remove = route(passkeys, 'removeOwnPasskey', {
 
 export const passkeyRoutes: readonly Route[] = [
   endpoints,
+  relatedOrigins,
   signInOptions,
   signIn,
   secondFactorOptions,

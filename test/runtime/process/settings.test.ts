@@ -56,6 +56,11 @@ for (const [toml, key] of [
     'jwt.refresh_token_lifetime_agent_secs',
   ],
   ['[database]\nmin_connections = 21', 'database.min_connections'],
+  ['[passkey]\nrp_id = "a.example"\norigins = ["https://b.example"]', 'passkey.rp_id'],
+  [
+    `[passkey]\norigins = [${['a.co.uk', 'b.de', 'c.de', 'd.de', 'e.de', 'f.de'].map((host) => `"https://id.${host}"`).join()}]`,
+    'passkey.origins',
+  ],
   ['[database.async_pool]\nmax_connections = 1', 'database.async_pool.min_connections'],
   [
     '[database]\nprepared_statements = "unnamed"\nurl = "postgres://a@b/c"\nmigration_url = "postgres://a@d/c"',

@@ -78,7 +78,7 @@ test('the passkey endpoints document names the part of the account page', async 
   t.regex(account.html, new RegExp(`href="${ADD}/new"`))
 })
 
-test('without passkeys there is neither the document nor a signal', async (t) => {
+test('without passkeys there are neither the documents nor a signal', async (t) => {
   const plain = await sharedService('plain')
   t.teardown(() => plain.end())
   const workspace = await bootstrapped(plain)
@@ -86,6 +86,6 @@ test('without passkeys there is neither the document nor a signal', async (t) =>
   const account = await browser.follow(await signIn(browser, workspace))
   t.deepEqual(signalsIn(account), {})
   t.notRegex(account.headers['content-security-policy']!, /connect-src 'self'/)
-  const answer = await fetch(`${plain.baseUrl}/.well-known/passkey-endpoints`)
-  t.is(answer.status, 404)
+  for (const document of ['passkey-endpoints', 'webauthn'])
+    t.is((await fetch(`${plain.baseUrl}/.well-known/${document}`)).status, 404)
 })

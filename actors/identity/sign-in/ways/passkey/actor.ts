@@ -12,6 +12,7 @@ import {
   addOwnPasskey,
   getNewPasskeyOptions,
   getPasskeyEndpoints,
+  getRelatedOrigins,
   removeOwnPasskey,
   renameOwnPasskey,
   showNewPasskey,
@@ -23,6 +24,7 @@ import { createConditionalPasskey, syncPasskeys } from './sync.js'
 
 const HANDLERS = {
   getPasskeyEndpoints,
+  getRelatedOrigins,
   getPasskeySignInOptions,
   signInWithPasskey: counted('sign_in', signInWithPasskey),
   getPasskeySecondFactorOptions,

@@ -20,6 +20,10 @@ export const getPasskeyEndpoints: PasskeyHandler<'getPasskeyEndpoints'> = async 
   manage: PASSKEYS_PART,
 })
 
+export const getRelatedOrigins: PasskeyHandler<'getRelatedOrigins'> = async ({
+  relyingParty: { origins },
+}) => ({ tag: 'origins', origins })
+
 export const showNewPasskey: PasskeyHandler<'showNewPasskey'> = async (tools, own, context) => {
   const first = await signInFirst(tools, own, ADD_PATH, context)
   if (first !== null) return first

@@ -26,6 +26,8 @@ import type { PageTenant } from '../../../../domain/tenants/branding.js'
 export type PasskeysProtocol = {
   /** The pages of `/.well-known/passkey-endpoints`, as paths. */
   getPasskeyEndpoints: Ask<object, { tag: 'endpoints'; enroll: string; manage: string }>
+  /** The origins whose pages may use the passkeys, for `/.well-known/webauthn`. */
+  getRelatedOrigins: Ask<object, { tag: 'origins'; origins: readonly string[] }>
   /** Options for signing in with a discoverable credential of any account. */
   getPasskeySignInOptions: Ask<Ceremony, RequestOptions | FlowUnknown>
   /** Signs in at the level of the response. `enrolled`: the passkey is the account's first factor from now on. */
@@ -126,6 +128,7 @@ export type PasskeyRefused = {
 export const passkeys = address<PasskeysProtocol>('passkeys', {
   idempotent: [
     'getPasskeyEndpoints',
+    'getRelatedOrigins',
     'getPasskeySignInOptions',
     'getPasskeySecondFactorOptions',
     'getPasskeyEnrolmentOptions',

@@ -8,6 +8,9 @@ import {
 } from '../../../../../runtime/kernel/config/kinds.js'
 import { section, type SettingsOf } from '../../../../../runtime/kernel/config/section.js'
 
+/** Browsers read no more (WebAuthn Level 3 section 5.11.1). */
+const LABELS_MAX = 5
+
 export const passkeySettings = section(
   'passkey',
   {
@@ -23,7 +26,10 @@ export const passkeySettings = section(
       ),
     origins: list(origin())
       .default([])
-      .describe('Origins at which the pages may be opened. Empty: the origin of oidc.issuer_url.'),
+      .describe(
+        'Origins at which the pages may be opened. Empty: the origin of oidc.issuer_url. Browsers read those outside of ' +
+          'passkey.rp_id in /.well-known/webauthn, of five registrable labels at most.',
+      ),
     ceremony_secs: seconds(300, 600).describe('How long a user has to complete a passkey prompt.'),
   },
   {
@@ -33,13 +39,31 @@ export const passkeySettings = section(
         keys: ['rp_id', 'origins'],
         holds: ({ rp_id, origins }) =>
           rp_id === undefined ||
-          origins.every((origin) => isWithin(new URL(origin).hostname, rp_id)),
-        rule: 'be the host of every one of passkey.origins, or a parent domain of it',
-        fix: 'set passkey.rp_id to a domain that all of passkey.origins lie in',
+          origins.length === 0 ||
+          origins.some((origin) => isWithin(new URL(origin).hostname, rp_id)),
+        rule: 'be the host of one of passkey.origins, or a parent domain of it',
+        fix: 'set passkey.rp_id to a domain that one of passkey.origins lies in',
+      },
+      {
+        keys: ['origins'],
+        holds: ({ origins }) => new Set(origins.map(labelOf)).size <= LABELS_MAX,
+        rule: `have ${LABELS_MAX} registrable labels at most (example of https://id.example.co.uk)`,
+        fix: 'browsers ignore further ones: remove origins',
       },
     ],
   },
 )
+
+/** Second levels under which countries register names. */
+const SECOND_LEVEL = /^(?:ac|co|com|edu|gov|net|org)$/
+
+/** The registrable label of an origin, without a list of public suffixes. */
+function labelOf(origin: string): string {
+  const labels = new URL(origin).hostname.split('.')
+  const [suffix = '', second = ''] = labels.toReversed()
+  const isCountry = suffix.length === 2 && SECOND_LEVEL.test(second) && labels.length > 2
+  return labels.at(isCountry ? -3 : -2) ?? suffix
+}
 
 type PasskeySettings = SettingsOf<typeof passkeySettings>
 
