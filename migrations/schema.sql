@@ -604,17 +604,28 @@ begin
       subject jsonb, resource jsonb, request_id text, data jsonb)
     where e.is_event and (not in_log or m.type in ('vault.credential.accessed', 'egress.stream.closed'));
   end if;
-  insert into audit_events (tenant_id, sequence, id, type, occurred_at, subject, actors, client_id,
-    delegation_id, grant_id, resource, outcome, request_id, ip, data, previous_hash, hash,
-    event_number, event_about)
-  select heads[l.head], audit_lasts[l.head] - before[l.head] + l.nth, m.id, m.type, m.occurred_at,
-    m.subject, m.actors, m.client_id, m.delegation_id, m.grant_id, m.resource, m.outcome,
-    m.request_id, m.ip, m.data, hashes[l.nth + l.head - 1], hashes[l.nth + l.head],
-    case when in_log then l.number end, case when in_log then l.about end
-  from unnest(head_of, lines, numbers, abouts) with ordinality as l (head, line, number, about, nth)
-  cross join lateral jsonb_to_record(l.line::jsonb) as m (id uuid, type text,
-    occurred_at timestamptz, subject jsonb, actors jsonb, client_id text, delegation_id text,
-    grant_id text, resource jsonb, outcome text, request_id text, ip text, data jsonb);
+  with logged as (
+    insert into audit_events (tenant_id, sequence, id, type, occurred_at, subject, actors, client_id,
+      delegation_id, grant_id, resource, outcome, request_id, ip, data, previous_hash, hash,
+      event_number, event_about)
+    select heads[l.head], audit_lasts[l.head] - before[l.head] + l.nth, m.id, m.type, m.occurred_at,
+      m.subject, m.actors, m.client_id, m.delegation_id, m.grant_id, m.resource, m.outcome,
+      m.request_id, m.ip, m.data, hashes[l.nth + l.head - 1], hashes[l.nth + l.head],
+      case when in_log then l.number end, case when in_log then l.about end
+    from unnest(head_of, lines, numbers, abouts) with ordinality as l (head, line, number, about, nth)
+    cross join lateral jsonb_to_record(l.line::jsonb) as m (id uuid, type text,
+      occurred_at timestamptz, subject jsonb, actors jsonb, client_id text, delegation_id text,
+      grant_id text, resource jsonb, outcome text, request_id text, ip text, data jsonb)
+    returning tenant_id, type, occurred_at, outcome)
+  insert into activity_hours as a (tenant_id, kind, hour, total, failed)
+  select l.tenant_id, k.kind, date_trunc('hour', l.occurred_at, 'UTC'), count(*),
+    count(*) filter (where l.outcome <> 'success')
+  from logged l
+  join (values ('auth.login.success', 'sign_ins'), ('auth.login.failure', 'sign_ins'),
+    ('auth.token.issued', 'tokens'), ('egress.stream.closed', 'egress')) as k (type, kind) on k.type = l.type
+  group by 1, 2, 3
+  on conflict (tenant_id, kind, hour) do update
+  set total = a.total + excluded.total, failed = a.failed + excluded.failed;
   if in_log and true = any(have_webhooks) then
     insert into waiting_events (tenant_id, sequence, occurred_at)
     select a.tenant_id, a.sequence, a.occurred_at
@@ -943,6 +954,20 @@ CREATE INDEX accounts_guests ON public.accounts USING btree (guest_since) WHERE 
 alter table accounts enable row level security;
 alter table accounts force row level security;
 create policy crossing on accounts using (svc_visible('00000000-0000-0000-0000-000000000000'::uuid)) with check (svc_visible('00000000-0000-0000-0000-000000000000'::uuid));
+
+create table activity_hours (
+  tenant_id uuid not null,
+  kind text not null,
+  hour timestamp with time zone not null,
+  total bigint not null,
+  failed bigint not null,
+  constraint activity_hours_pkey PRIMARY KEY (tenant_id, kind, hour),
+  constraint activity_hours_kind_check CHECK ((kind = ANY (ARRAY['sign_ins'::text, 'tokens'::text, 'egress'::text, 'deliveries'::text])))
+);
+CREATE INDEX activity_hours_in_time ON public.activity_hours USING btree (hour);
+alter table activity_hours enable row level security;
+alter table activity_hours force row level security;
+create policy tenant on activity_hours using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table agent_anchors (
   tenant_id uuid not null,

@@ -10,6 +10,7 @@ import {
   type Statement,
   type Transaction,
 } from '../platform/sql.js'
+import { ADDED_TO_HOUR } from '../operations/activity.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 export type DeliveryRow = Omit<Delivery, 'attempts'> & { readonly tenantId: string }
@@ -182,10 +183,16 @@ export function recordingAttempts(attempts: readonly AttemptRecord[]): Statement
                  then statement_timestamp() + make_interval(secs => g.wait) end
              from given g where d.tenant_id = g.tenant_id and d.id = g.id
              returning d.tenant_id, d.id, d.attempt_count, g.attempted_at, g.response_status,
-               g.duration_ms, g.error)
+               g.duration_ms, g.error, g.status), counted as (
+             insert into activity_hours as a (tenant_id, kind, hour, total, failed)
+             select tenant_id, 'deliveries', date_trunc('hour', attempted_at, 'UTC'), count(*),
+               count(*) filter (where status <> 'succeeded')
+             from changed group by 1, 3 order by 1, 3
+             ${ADDED_TO_HOUR})
            insert into webhook_attempts (tenant_id, delivery_id, number, attempted_at,
              response_status, duration_ms, error)
-           select * from changed`,
+           select tenant_id, id, attempt_count, attempted_at, response_status, duration_ms, error
+           from changed`,
     values: [
       attempts.map(({ tenantId }) => tenantId),
       attempts.map(({ deliveryId }) => deliveryId),

@@ -1,4 +1,5 @@
 /** Reads and verifies audit chains. Events are written in the transaction of the audited change. */
+import type { Clock } from '../../../runtime/kernel/clock.js'
 import { defineActor } from '../../../runtime/kernel/actor.js'
 import {
   auditEventsAfter,
@@ -6,10 +7,12 @@ import {
   listAuditEventRows,
 } from '../../../storage/operations/audit.js'
 import { nameAudited } from '../../../storage/operations/audit-names.js'
+import { listActivity } from '../../../storage/operations/activity.js'
 import { ChainCheck, FIRST_PREVIOUS_HASH } from '../../../storage/operations/audit-chain.js'
-import { unnumberedEvents } from '../../../storage/platform/event-numbers.js'
+import { numberEvents, unnumberedEvents } from '../../../storage/platform/event-numbers.js'
 import type { Database } from '../../../storage/platform/sql.js'
 import { page } from '../../platform/paging.js'
+import { seriesOf, stepsOf } from './activity.js'
 import { type AuditProtocol, type AuditVerified, audit } from './protocol.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
@@ -17,7 +20,7 @@ import { inTenant } from '../../platform/in-tenant.js'
 const BATCH = 500
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/i
 
-type AuditNeeds = { readonly database: Database }
+type AuditNeeds = { readonly database: Database; readonly clock: Clock }
 
 export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
   address: audit,
@@ -28,7 +31,7 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
     verifyAuditEvents: ({ tenantId }) => tenantId,
   },
   supervision: { onFailure: 'resume' },
-  create: ({ database }) => ({
+  create: ({ database, clock }) => ({
     async listAuditEvents({ tenantId, limit, after, ...filter }, { signal }) {
       const rows = await inTenant(database, tenantId, { signal }, (tx) =>
         listAuditEventRows(tx, tenantId, filter, limit + 1, after),
@@ -48,6 +51,16 @@ export const auditActor = defineActor<AuditProtocol, AuditNeeds>({
         { signal },
       )
       return { tag: 'named', names }
+    },
+
+    async readActivity({ tenantId, period }, { signal }) {
+      const { secs, starts } = stepsOf(period, clock.now())
+      const [from] = starts as [Date]
+      const rows = await inTenant(database, tenantId, { signal }, async (tx) => {
+        await numberEvents(tx, tenantId)
+        return listActivity(tx, tenantId, from, secs)
+      })
+      return { tag: 'activity', from, stepSecs: secs, series: seriesOf(rows, starts) }
     },
 
     async exportAuditEvents({ tenantId, afterSequence, limit, ...about }, { signal }) {

@@ -27,8 +27,31 @@ export type AuditProtocol = {
     },
     { readonly tag: 'named'; readonly names: readonly AuditName[] }
   >
+  /** Figures of what happened lately, from hourly counts. */
+  readActivity: Ask<
+    { readonly tenantId: TenantId; readonly period: ActivityPeriod },
+    {
+      readonly tag: 'activity'
+      readonly from: Date
+      readonly stepSecs: number
+      readonly series: readonly ActivitySeries[]
+    }
+  >
   /** Verifies hashes and order of a range, and the end of the chain when the range reaches it. */
   verifyAuditEvents: Ask<FromSequence, AuditVerified>
+}
+
+export const ACTIVITY_PERIODS = ['24h', '7d', '30d'] as const
+export type ActivityPeriod = (typeof ACTIVITY_PERIODS)[number]
+export const ACTIVITY_KINDS = ['sign_ins', 'tokens', 'egress', 'deliveries'] as const
+type ActivityFigures = {
+  readonly total: number
+  /** How many of them were refused or failed. */
+  readonly failed: number
+}
+export type ActivitySeries = ActivityFigures & {
+  readonly kind: (typeof ACTIVITY_KINDS)[number]
+  readonly points: readonly (ActivityFigures & { readonly at: Date })[]
 }
 
 /** Members have their wire names, because those are hashed. */
@@ -99,5 +122,11 @@ export type AuditVerified = {
 }
 
 export const audit = address<AuditProtocol>('audit', {
-  idempotent: ['listAuditEvents', 'exportAuditEvents', 'listAuditNames', 'verifyAuditEvents'],
+  idempotent: [
+    'listAuditEvents',
+    'exportAuditEvents',
+    'listAuditNames',
+    'readActivity',
+    'verifyAuditEvents',
+  ],
 })

@@ -5,6 +5,7 @@
 import type { Registry } from 'prom-client'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { type Clock, CLOCK_STEP_SECS_MAX } from '../../../runtime/kernel/clock.js'
+import { removeOldActivity } from '../../../storage/operations/activity.js'
 import { deleteEndedAgentChallenges } from '../../../storage/agents/agent-challenges.js'
 import { removeOldBrowsers } from '../../../storage/identity/ways/known-browsers.js'
 import { removeOldGuests } from '../../../storage/identity/ways/guests.js'
@@ -89,6 +90,8 @@ const API_KEY_RETENTION_MS = 30 * 86_400_000
 /** How long deliveries can be recreated from events. */
 const EVENT_RETENTION_MS = 30 * 86_400_000
 const DAY_MS = 86_400_000
+/** The console shows 30 days. */
+const ACTIVITY_RETENTION_MS = 32 * DAY_MS
 /** How long the events of a stream of security events wait, and how many. */
 const STREAM_RETENTION_MS = 7 * DAY_MS
 const STREAM_EVENTS_MAX = 100_000
@@ -166,6 +169,7 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
       STREAMS,
     ),
   outgoing_mail: (tx, now) => sweepMail(tx, ago(now, MAIL_RETENTION_MS), BATCH_ROWS),
+  activity: (tx, now) => removeOldActivity(tx, ago(now, ACTIVITY_RETENTION_MS), BATCH_ROWS),
   mail_shares: (tx, now) => sweepMailShares(tx, ago(now, DAY_MS), BATCH_ROWS),
   mail_tickets: (tx, now) => removeExpiredTickets(tx, ago(now, DAY_MS), BATCH_ROWS),
   form_answers: (tx, now) => removeExpiredAnswers(tx, now, BATCH_ROWS),

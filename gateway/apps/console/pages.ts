@@ -1,10 +1,13 @@
 /** The pages of the console that read: overview, lists, objects, and checks. */
 import type { Language } from '../../pages/platform/language.js'
 import { ConsoleActions } from './actions.js'
+import type { ApiAnswer } from './api.js'
+import { chartsOf, PERIODS } from './charts.js'
 import {
   type ConsoleAction,
   type ConsoleResource,
   filled,
+  get,
   isItem,
   type Item,
 } from './declaration.js'
@@ -35,7 +38,8 @@ import {
   type Visit,
 } from './visit.js'
 
-const COUNT_MAX = 50
+const ACTIVITY = get('/api/v1/activity')
+const DAY = '24h'
 const RECENT = '8'
 const DAY_MS = 86_400_000
 const EXPIRING_DAYS = 14
@@ -57,11 +61,14 @@ export class ConsolePages extends ConsoleActions {
     // A read that says whether the session goes on.
     const read =
       audit ?? site.resources(scopes).find(({ list, asks }) => list && asks === undefined)
-    const [answer, attention] = await Promise.all([
+    const period = PERIODS.find((one) => one === query.get('period')) ?? DAY
+    const day = this.activity(visit, DAY)
+    const [answer, attention, activity] = await Promise.all([
       read === undefined
         ? null
         : this.call(visit, { method: 'GET', path: listCall(read, [], { limit: RECENT }) }),
-      this.attention(visit),
+      this.attention(visit, day),
+      period === DAY ? day : this.activity(visit, period),
     ])
     if (answer?.status === 401 && refusedToken(answer, null, '/console').tag === 'over')
       return { tag: 'over' }
@@ -83,7 +90,13 @@ export class ConsolePages extends ConsoleActions {
         attention,
         steps,
         isEmpty: site.resources(scopes).length === 0,
-        live: { on, path: on ? '/console' : '/console?live=1' },
+        charts: chartsOf(activity?.json, language),
+        periods: PERIODS.map((one) => ({
+          title: `console.activity.${one}`,
+          path: `/console?period=${one}${on ? '&live=1' : ''}`,
+          here: one === period,
+        })),
+        live: { on, path: `/console?period=${period}${on ? '' : '&live=1'}` },
         recent:
           audit === null || !Array.isArray(answer?.json)
             ? null
@@ -119,7 +132,7 @@ export class ConsolePages extends ConsoleActions {
   }
 
   /** What an administrator should look at: how many, in which words, and where. Known if every list could be read. */
-  private async attention(visit: Visit) {
+  private async attention(visit: Visit, day: Promise<ApiAnswer | null>) {
     const { site, clock } = this.needs
     const now = clock.now().getTime()
     let isKnown = true
@@ -130,19 +143,24 @@ export class ConsolePages extends ConsoleActions {
       isKnown &&= answer.status === 200
       return this.withHealth(visit, resource, rowsOf(resource, answer.json).filter(isItem))
     }
-    const since = new Date(now - DAY_MS).toISOString()
-    const [receivers, keys, refused] = await Promise.all([
+    const [receivers, keys, activity] = await Promise.all([
       read('webhooks', { limit: String(HEALTH_MAX) }),
       read('api-keys', { limit: String(KEYS_MAX) }),
-      read('audit', { type: REFUSED, since, limit: String(COUNT_MAX) }),
+      day,
     ])
+    isKnown &&= activity === null || activity.status === 200
+    const counted = isItem(activity?.json) ? activity.json : {}
+    const since = String(counted['from'])
+    const refused = rowsOf({ within: 'series' }, counted)
+      .filter(isItem)
+      .find(({ kind }) => kind === 'sign_ins')?.['failed']
     const soon = new Date(now + EXPIRING_DAYS * DAY_MS).toISOString()
     const isExpiring = ({ status, expires_at: at }: Item) =>
       status === 'active' && String(at) < soon
     const found = [
       ['webhooks', receivers.filter(({ health }) => health === 'failing').length, '/webhooks'],
       ['keys', keys.filter(isExpiring).length, '/api-keys'],
-      ['refused', refused.length, `/audit?type=${REFUSED}&since=${since.slice(0, 16)}`],
+      ['refused', Number(refused ?? 0), `/audit?type=${REFUSED}&since=${since.slice(0, 16)}`],
     ] as const
     const needed = found
       .filter(([, count]) => count > 0)
@@ -151,6 +169,12 @@ export class ConsolePages extends ConsoleActions {
         path: `/console${path}`,
       }))
     return { needed, isKnown }
+  }
+
+  /** The figures of a period. Null, if the user may not read them. */
+  private async activity(visit: Visit, period: (typeof PERIODS)[number]) {
+    if (!this.needs.site.may(ACTIVITY, visit.session.scopes)) return null
+    return this.call(visit, { method: 'GET', path: `${ACTIVITY.path}?period=${period}` })
   }
 
   /** The objects of a list with the health that their last deliveries show. */

@@ -277,7 +277,10 @@ export function listCall(
   return parameters === '' ? path : `${path}?${parameters}`
 }
 
-export function rowsOf({ within }: ConsoleResource, json: unknown): readonly unknown[] {
+export function rowsOf(
+  { within }: Pick<ConsoleResource, 'within'>,
+  json: unknown,
+): readonly unknown[] {
   const rows = within === undefined ? json : isItem(json) ? json[within] : undefined
   return Array.isArray(rows) ? rows : []
 }

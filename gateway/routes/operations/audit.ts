@@ -1,6 +1,10 @@
 /** The audit chain. docs/reference/operations.md, Audit. */
 import { z } from 'zod'
-import { audit } from '../../../actors/operations/audit/protocol.js'
+import {
+  ACTIVITY_KINDS,
+  ACTIVITY_PERIODS,
+  audit,
+} from '../../../actors/operations/audit/protocol.js'
 import { asId } from '../../../actors/domain/ids.js'
 import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { bytes, type ReplyContext, type Route, reply, route } from '../../route.js'
@@ -105,6 +109,24 @@ const AuditName = z
   })
   .meta({ id: 'AuditName' })
 
+const figures = {
+  total: z.int(),
+  failed: z.int().meta({ description: 'How many of them were refused or failed' }),
+}
+const Activity = z
+  .object({
+    from: z.iso.datetime(),
+    step_secs: z.int().meta({ description: 'Length of a point' }),
+    series: z.array(
+      z.object({
+        kind: z.enum(ACTIVITY_KINDS),
+        ...figures,
+        points: z.array(z.object({ at: z.iso.datetime(), ...figures })),
+      }),
+    ),
+  })
+  .meta({ id: 'Activity' })
+
 const Stretch = z.object({
   after_sequence: whole(Number.MAX_SAFE_INTEGER)
     .optional()
@@ -195,6 +217,34 @@ export const auditRoutes: readonly Route[] = [
       named: reply(200, z.array(AuditName), ({ names }) =>
         names.map(({ id, type, objectId, name }) => ({ id, type, object_id: objectId, name })),
       ),
+    },
+  }),
+  route(audit, 'readActivity', {
+    method: 'GET',
+    path: '/api/v1/activity',
+    summary: 'Read how much happened in the tenant lately',
+    description:
+      'Sign-ins, issued tokens, ended egress calls, and attempts to deliver webhooks, from hourly counts. 24 points of an ' +
+      'hour, 28 of six hours or 30 of a day, in UTC. The last one is not over.',
+    tags,
+    exposure: 'internal',
+    security,
+    query: z.object({
+      period: z.enum(ACTIVITY_PERIODS).optional().meta({ description: 'Default 24h' }),
+    }),
+    message: ({ query, principal }) => ({
+      tenantId: principal.tenantId,
+      period: query.period ?? '24h',
+    }),
+    replies: {
+      activity: reply(200, Activity, ({ from, stepSecs, series }) => ({
+        from: from.toISOString(),
+        step_secs: stepSecs,
+        series: series.map(({ points, ...one }) => ({
+          ...one,
+          points: points.map(({ at, ...counted }) => ({ at: at.toISOString(), ...counted })),
+        })),
+      })),
     },
   }),
   route(audit, 'verifyAuditEvents', {

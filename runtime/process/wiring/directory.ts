@@ -53,7 +53,7 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
       maxResults: settings.scim.max_results,
     })),
     wireActor(consoleSessionsActor, () => ({ ...common, sealer })),
-    wireActor(auditActor, () => ({ database })),
+    wireActor(auditActor, () => ({ database, clock })),
     wireActor(agentManagementActor, ({ ref }) => ({
       database,
       clock,

@@ -328,6 +328,41 @@ test('the overview says what needs attention, and names who did what last', asyn
   t.regex(html, /href="\/console\/people\/[0-9a-f-]{36}"><bdi>/, 'a person by name')
 })
 
+test('the overview has charts of counted figures, with a table behind each', async (t) => {
+  const { tenantId } = tenant.workspace
+  type Series = { kind: string; total: number; failed: number }
+  const figures = async () => {
+    const { body } = await api.get('/api/v1/activity?period=30d', token)
+    const series = body['series'] as readonly Series[]
+    return series.map(({ kind, total, failed }) => ({ kind, total, failed }))
+  }
+  const scanned = () => sql<Series>(api.at)`
+    select k.kind, count(a.outcome)::integer as total,
+      (count(a.outcome) filter (where a.outcome <> 'success'))::integer as failed
+    from unnest(array['sign_ins', 'sign_ins', 'tokens', 'egress'], array['auth.login.success',
+      'auth.login.failure', 'auth.token.issued', 'egress.stream.closed'], array[1, 1, 2, 3])
+      as k (kind, type, place)
+    left join audit_events a on a.tenant_id = ${tenantId} and a.type = k.type
+    group by k.kind, k.place union all
+    select 'deliveries', count(*)::integer,
+      (count(*) filter (where response_status is distinct from 200))::integer
+    from webhook_attempts where tenant_id = ${tenantId}`
+  // Other tests of this file get tokens and deliveries at the same time.
+  await until('what is counted is what happened', async () => {
+    const all = await figures()
+    const events = await scanned()
+    return all.every(({ kind, total, failed }) =>
+      events.some((one) => one.kind === kind && one.total === total && one.failed === failed),
+    )
+  })
+  // The tenant has made no egress call.
+  for (const { kind, total } of await figures()) t.is(total > 0, kind !== 'egress', kind)
+  const { html } = await openConsole(browser, '/console?period=7d')
+  t.regex(html, /href="\/console\?period=7d" aria-current="true">7 days</)
+  t.regex(html, /<svg role="img" aria-label="Issued tokens: [\d,]+" viewBox=/)
+  t.regex(html, /<summary>As a table<span class="unseen"> – Sign-ins</)
+})
+
 test('the features page says what is on, what is off, and the lines that turn it on', async (t) => {
   const { html } = await openConsole(browser, '/console/features')
   const names = ((await api.get('/api/v1/capabilities')).body['capabilities'] ?? []) as string[]
