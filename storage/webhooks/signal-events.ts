@@ -84,8 +84,9 @@ export const streamsWithEvents = (tx: Transaction, streams: readonly OfStream[])
     name: 'signal_stream.with_events',
     text: `select s.tenant_id as "tenantId", s.id from unnest($1::uuid[], $2::uuid[]) as w (tenant_id, id)
            join signal_streams s on s.tenant_id = w.tenant_id and s.id = w.id
-           where s.status <> 'paused' and ${receives('s')}
-             and exists (select from signal_events e where e.tenant_id = s.tenant_id and e.stream_id = s.id)`,
+           cross join lateral (
+             select from signal_events e where e.tenant_id = s.tenant_id and e.stream_id = s.id limit 1) e
+           where s.status <> 'paused' and ${receives('s')}`,
     values: [streams.map(({ tenantId }) => tenantId), streams.map(({ id }) => id)],
   })
 

@@ -67,6 +67,8 @@ const READS_ALL: Readonly<Record<string, string>> = {
   'event_sink.forget': 'a table with a row for each configured sink',
   'organization.list reads tenants':
     'the row-level security of a tenant, which a transaction that crosses tenants does not evaluate',
+  'signal_stream.disable_overdue reads signal_streams':
+    'the sweep of streams visits the tenants that have one',
   'statement.books_to_close': 'closes the books of a month: visits one row per tenant and currency',
   'trace.events': 'the command `svc trace` looks for a request in the events of all tenants',
 }
