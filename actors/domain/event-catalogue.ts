@@ -242,6 +242,11 @@ export const EVENT_CATALOGUE = {
       window: [z.enum(['hour', 'day', 'month', 'total']), 'day'],
       window_ends_at: [z.iso.datetime().nullable(), EXAMPLE_TIME],
     },
+    'vault.credential.reauthorization_required': {
+      provider: [text, 'github'],
+      label: [text, 'Deployments'],
+      auth_scheme: [text, 'oauth2_refresh'],
+    },
     'vault.credential.accessed': {
       access: [text.optional(), 'egress'],
       host: [text.optional(), 'api.example.com'],

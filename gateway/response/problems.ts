@@ -29,6 +29,7 @@ const RULES = {
   'unsupported-media-type': [415, 'changed'],
   'misdirected-request': [421, 'changed'],
   'unprocessable-content': [422, 'changed'],
+  'failed-dependency': [424, 'never'],
   'too-early': [425, 'wait'],
   'rate-limited': [429, 'wait'],
   'headers-too-large': [431, 'changed'],
@@ -72,6 +73,7 @@ const FINER = {
     'recipient_not_allowed',
     'wallet_frozen',
   ],
+  'failed-dependency': ['policy_denied'],
   'not-found': ['wallet_not_provisioned'],
   conflict: [
     'account_shared',
@@ -137,7 +139,7 @@ export type ProblemDetails<Name extends ProblemName = ProblemName> = {
 }
 
 /** Names that do not say which check failed. */
-type Vague = 'unauthorized' | 'forbidden' | 'policy-denied'
+type Vague = 'unauthorized' | 'forbidden' | 'policy-denied' | 'failed-dependency'
 
 /** A problem of the catalogue with its details. */
 export type Problem = ProblemDetails & {

@@ -17,7 +17,14 @@ export type ManagedTokenRow = {
   /** The failure of the last attempt, returned to callers until `retryAt`. */
   failure: Readonly<Record<string, unknown>> | null
   retryAt: Date | null
+  /** An answer of the token endpoint, sealed, until its tokens are stored. */
+  answer: Uint8Array | null
 }
+
+/** Associated data of a sealed answer, which binds it to its row. */
+export const tokenAnswerContext = (credentialId: string) => ({
+  rewritten: `vault_managed_token:${credentialId}:answer`,
+})
 
 /** Associated data of a sealed token, which binds it to its row. */
 export const managedTokenContext = (credentialId: string) => ({
@@ -28,7 +35,7 @@ export const findManagedToken = (tx: Transaction, tenantId: string, credentialId
   firstRow<ManagedTokenRow>(tx, {
     name: 'managed_token.find',
     text: `select ${stamped('token')} as token, obtained_at as "obtainedAt", expires_at as "expiresAt",
-             client_auth as "clientAuth", failure, retry_at as "retryAt"
+             client_auth as "clientAuth", failure, retry_at as "retryAt", ${stamped('answer')} as answer
            from vault_managed_tokens where tenant_id = $1 and credential_id = $2`,
     values: [tenantId, credentialId],
   })
@@ -65,6 +72,23 @@ export const releaseRefresh = (
     values: [tenantId, credentialId, refresher],
   })
 
+/** Keeps an answer until its tokens are stored. It needs no other row, so that no lock delays it. */
+export const keepTokenAnswer = (
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  refresher: string,
+  answer: Uint8Array,
+) => {
+  const { sealed, stamp } = partsOf(answer)
+  return execute(tx, {
+    name: 'managed_token.keep_answer',
+    text: `update vault_managed_tokens set answer = $4, answer_stamp = $5
+           where tenant_id = $1 and credential_id = $2 and refresher = $3`,
+    values: [tenantId, credentialId, refresher, sealed, stamp],
+  })
+}
+
 type NewManagedToken = {
   readonly token: Uint8Array
   readonly obtainedAt: Date
@@ -88,7 +112,7 @@ export const keepManagedToken = (
            values ($1, $2, $4, $5, $6, $7, $8)
            on conflict (tenant_id, credential_id) do update
              set token = $4, token_stamp = $8, obtained_at = $5, expires_at = $6, client_auth = $7,
-               failure = null, retry_at = null,
+               failure = null, retry_at = null, answer = null, answer_stamp = null,
                refresher = case when m.refresher = $3 then null else m.refresher end,
                refreshing_until = case when m.refresher = $3 then null else m.refreshing_until end
              where m.obtained_at is null or m.obtained_at <= $5`,
@@ -110,6 +134,35 @@ export const keepRefreshFailure = (
            set failure = $4, retry_at = $5, refresher = null, refreshing_until = null
            where tenant_id = $1 and credential_id = $2 and refresher = $3`,
     values: [tenantId, credentialId, refresher, JSON.stringify(failure), retryAt],
+  })
+
+/** A token that an API rejected is not used again, unless tokens are kept until a later time. */
+export const endManagedToken = (
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  { obtainedAt, now }: { readonly obtainedAt: Date; readonly now: Date },
+) =>
+  execute(tx, {
+    name: 'managed_token.end',
+    text: `update vault_managed_tokens set expires_at = least(expires_at, $4)
+           where tenant_id = $1 and credential_id = $2 and obtained_at = $3
+             and (kept_until is null or kept_until <= $4)`,
+    values: [tenantId, credentialId, obtainedAt, now],
+  })
+
+/** Until then no rejection ends a token. */
+export const keepManagedTokenUntil = (
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  until: Date,
+) =>
+  execute(tx, {
+    name: 'managed_token.keep_until',
+    text: `update vault_managed_tokens set kept_until = $3
+           where tenant_id = $1 and credential_id = $2`,
+    values: [tenantId, credentialId, until],
   })
 
 /** Deletes a token that was obtained before `before`. */

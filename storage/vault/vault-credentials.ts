@@ -1,6 +1,13 @@
 /** Credentials of the vault. Secrets are sealed and unsealed by the callers. */
 import type { Credential } from '../../actors/domain/entities/vault.js'
-import { allRows, execute, firstRow, onlyRow, type Transaction } from '../platform/sql.js'
+import {
+  allRows,
+  execute,
+  firstRow,
+  isChanged,
+  onlyRow,
+  type Transaction,
+} from '../platform/sql.js'
 import { partsOf, stamped } from '../platform/sealing/stamps.js'
 import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 
@@ -185,7 +192,7 @@ export const replaceCredentialSecret = (
     name: 'vault_credential.replace_secret',
     text: `with c as (
              update vault_credentials set secret = $3, secret_stamp = $6, ca_public_key = $4,
-               updated_at = $5
+               updated_at = $5, lapsed_at = null
              where tenant_id = $1 and id = $2
              returning *)
            select ${COLUMNS} from c join tenants t on t.id = c.tenant_id`,
@@ -203,11 +210,20 @@ export const keepRenewedSecret = (
   const { sealed, stamp } = partsOf(secret)
   return execute(tx, {
     name: 'vault_credential.keep_renewed_secret',
-    text: `update vault_credentials set secret = $3, secret_stamp = $4
+    text: `update vault_credentials set secret = $3, secret_stamp = $4, lapsed_at = null
            where tenant_id = $1 and id = $2 and status = 'active'`,
     values: [tenantId, id, sealed, stamp],
   })
 }
+
+/** The upstream refuses the secret for good. False when that is known. The row must be locked. */
+export const lapseVaultCredentialRow = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
+    name: 'vault_credential.lapse',
+    text: `update vault_credentials set lapsed_at = $3
+           where tenant_id = $1 and id = $2 and status = 'active' and lapsed_at is null`,
+    values: [tenantId, id, now],
+  })
 
 /** Revokes a credential and deletes its secret. Final. */
 export const revokeVaultCredentialRow = (
@@ -324,10 +340,11 @@ const HELD = `${columnsOf(
 
 const COLUMNS = `c.id, c.tenant_id as "tenantId", t.name as "tenantName",
   ${columnsOf(
-    `owner_type owner_id provider credential_type label auth_scheme allowed_hosts non_exportable status
+    `owner_type owner_id provider credential_type label auth_scheme allowed_hosts non_exportable
      metadata ca_public_key token_of created_at updated_at last_used_at`,
     'c',
-  )}`
+  )}, case when c.status = 'active' and c.lapsed_at is not null then 'needs_reauthorization' else c.status end
+    as status`
 
 /** A page of the credentials of a tenant, newest first, revoked ones included. */
 export const listVaultCredentialRows = listing<VaultCredentialRow>(

@@ -173,14 +173,8 @@ const FEATURES: readonly Feature[] = [
     async ask(tokenUrl, resolve) {
       const endpoint = createTokenEndpoint({ settings: production, clock, resolve })
       try {
-        const secret = {
-          tokenUrl,
-          clientId: 'c',
-          clientSecret: null,
-          refreshToken: 'r',
-          scope: null,
-        }
-        const answer = await endpoint.ask(secret, null)
+        const document = { token_url: tokenUrl, client_id: 'c', refresh_token: 'r' }
+        const answer = await endpoint.ask({ kind: 'oauth', document }, null)
         return 'fault' in answer ? answer.fault : null
       } finally {
         await endpoint.close()

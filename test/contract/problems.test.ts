@@ -46,7 +46,7 @@ const ELSEWHERE: Readonly<Record<string, string>> = {
     'service-unavailable not-implemented gateway-timeout version-not-supported',
   conformance:
     'invalid_request_object request_not_supported request_uri_not_supported registration_not_supported unsupported_response_type',
-  'flows/vault': 'bad-gateway',
+  'flows/vault': 'bad-gateway failed-dependency',
   'flows/identity': 'gone unmet_authentication_requirements',
   'flows/oauth':
     'login_required insufficient_user_authentication temporarily_unavailable invalid_client_metadata expired_login_hint_token ' +

@@ -130,10 +130,10 @@ const FEATURES: Readonly<Record<string, () => Feature>> = {
   },
   'token endpoints of managed OAuth'() {
     const endpoint = createTokenEndpoint({ settings, clock })
-    const secret = { clientId: 'c', clientSecret: null, refreshToken: 'r', scope: null }
     return {
       ask: async (tokenUrl) => {
-        const answer = await endpoint.ask({ ...secret, tokenUrl }, null)
+        const document = { token_url: tokenUrl, client_id: 'c', refresh_token: 'r' }
+        const answer = await endpoint.ask({ kind: 'oauth', document }, null)
         return 'fault' in answer ? answer.fault : null
       },
       close: () => endpoint.close(),

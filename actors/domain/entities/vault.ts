@@ -1,6 +1,6 @@
 /** Credentials of the vault, their grants and leases, as the API shows them. */
 import { z } from 'zod'
-import { ANY_AUTH_SCHEME } from '../vault/egress.js'
+import { ANY_AUTH_SCHEME, isTokenScheme } from '../vault/egress.js'
 import { GrantBudget } from '../vault/budgets.js'
 import type { RecordOf } from './record.js'
 
@@ -23,6 +23,11 @@ export const CREDENTIAL_TYPES = {
   custom: { egress: true, tokenOf: true, capability: 'use' },
 } as const satisfies Readonly<Record<string, Uses>>
 export type CredentialType = keyof typeof CREDENTIAL_TYPES
+
+/** True if the egress proxy sends the secret of such a credential, or a token that it gets with it. */
+export const isForEgress = (type: CredentialType, scheme: string): boolean =>
+  // The next release may know further types.
+  CREDENTIAL_TYPES[type]?.egress === true || isTokenScheme(scheme)
 
 export const credentialType = z.enum(Object.keys(CREDENTIAL_TYPES) as CredentialType[])
 export const authScheme = z
@@ -49,7 +54,10 @@ const members = {
   auth_scheme: authScheme,
   allowed_hosts: z.array(z.string()),
   non_exportable: z.boolean(),
-  status: z.enum(['active', 'revoked']),
+  status: z.enum(['active', 'needs_reauthorization', 'revoked']).meta({
+    description:
+      '`needs_reauthorization`: the upstream refuses the refresh token. A new secret makes it active again.',
+  }),
   metadata,
   created_at: time,
   updated_at: time,

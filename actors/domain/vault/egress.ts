@@ -7,6 +7,10 @@ export type ProxyMethod = (typeof METHODS)[number]
 export const SIGNED_SCHEMES = ['hmac'] as const
 export type SignedScheme = (typeof SIGNED_SCHEMES)[number]
 
+/** Schemes whose secret is a JSON document, with which the service gets access tokens. */
+export const TOKEN_SCHEMES = ['oauth2_client_credentials', 'oauth2_refresh'] as const
+export type TokenScheme = (typeof TOKEN_SCHEMES)[number]
+
 /** An `auth_scheme` that sends the secret. The caller must not send the header or parameter of this name. */
 export type SentScheme = {
   /** As it is stored. */
@@ -17,6 +21,8 @@ export type SentScheme = {
   /** The secret is `user:password`, and sent in base64. */
   | { readonly kind: 'basic'; readonly prefix: string }
   | { readonly kind: 'query' }
+  /** An access token is sent, which the service gets with the secret. */
+  | { readonly kind: 'token'; readonly prefix: string }
 )
 
 /** An `auth_scheme`, read. */
@@ -40,6 +46,7 @@ const SCHEMES: readonly Row[] = [
   { shown: 'header:<name>', form: /^header:([!#$%&'*+\-.^_`|~0-9A-Za-z]{1,64})$/, read: (name) => field(name.toLowerCase()) },
   { shown: 'query:<key>', form: /^query:([A-Za-z0-9._~[\]-]{1,64})$/, read: (name) => ({ text: `query:${name}`, kind: 'query', name }) },
   ...SIGNED_SCHEMES.map((text): Row => ({ shown: text, form: new RegExp(`^${text}$`), read: () => ({ text, kind: 'signed' }) })),
+  ...TOKEN_SCHEMES.map((text): Row => ({ shown: text, form: new RegExp(`^${text}$`), read: () => ({ text, kind: 'token', name: 'authorization', prefix: 'Bearer ' }) })),
 ]
 
 export const isReservedField = (name: string): boolean => RESERVED_FIELDS.test(name)
@@ -49,6 +56,17 @@ const field = (name: string): AuthScheme | null =>
 
 export const AUTH_SCHEMES = SCHEMES.map(({ shown }) => shown)
 export const ANY_AUTH_SCHEME = AUTH_SCHEMES.join(', ').replace(/, ([^,]+)$/, ' or $1')
+
+/** True if the service gets access tokens with the secret. */
+export const isTokenScheme = (text: string): text is TokenScheme =>
+  TOKEN_SCHEMES.some((scheme) => scheme === text)
+
+/** The credential whose access token a call sends: the credential itself, or its `token_of`. Null: the call sends a secret. */
+export const tokenSourceOf = (row: {
+  readonly id: string
+  readonly tokenOf: string | null
+  readonly authScheme: string
+}): string | null => row.tokenOf ?? (isTokenScheme(row.authScheme) ? row.id : null)
 
 /** Null for `none`, and for every other text that is no scheme. */
 export function readAuthScheme(text: string): AuthScheme | null {

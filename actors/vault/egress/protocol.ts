@@ -61,6 +61,8 @@ export type ProxyOutcome =
   | Denied
   /** No such credential in the tenant, or the caller has no grant. */
   | { readonly tag: 'unknown_credential' }
+  /** The upstream refuses the refresh token of the credential for good; nothing was sent. */
+  | { readonly tag: 'reauthorization_required' }
   /** A limit or the budget of the grant, or the byte budget of the lease, is exhausted. */
   | {
       readonly tag: 'budget_exceeded'

@@ -16,6 +16,7 @@ import {
   type UnsealedCredential,
   type CredentialCache,
 } from './inject/unsealed-credential.js'
+import { tokenFailure } from './inject/token-failure.js'
 import type {
   HeaderFault,
   HeaderPair,
@@ -36,6 +37,7 @@ import {
 } from '../../../runtime/kernel/fairness/fair-share.js'
 import { WHOLE_BYTES_MAX } from './relay/response-buffer.js'
 import { injected, NotSent, type Outgoing, type Sending, signed } from './sending.js'
+import { withToken } from './renewal.js'
 import { sendWithRetry } from './relay/second-try.js'
 import type { Signers } from './sign/signer.js'
 import { createRedactor } from './redact/redaction.js'
@@ -260,7 +262,13 @@ function byteBudgetOf({ admission }: ProxyNeeds, { facts, budget }: Admitted): B
 }
 
 /** `report` is null while the relay runs. */
-type Begun = { readonly start: RelayStart; readonly report: RelayReport | null }
+type Begun = {
+  readonly start: RelayStart
+  readonly report: RelayReport | null
+  /** What the caller gets in place of the answer. */
+  readonly refusal: ProxyOutcome | null
+}
+type Writable<T> = { -readonly [Member in keyof T]: T[Member] }
 
 /** What a call holds until its relay ends. */
 type Holds = {
@@ -285,9 +293,17 @@ function sendingOf(
     readonly admitted: Admitted
   },
 ): Sending | Promise<Sending> {
-  const { signing } = credential
-  if (signing === null) return injected(outgoing, credential)
+  const { signing, token } = credential
   const uses = { credentialId: row.id, held: share.held, isMetered: byteBudget !== null }
+  if (token !== null) {
+    const unseal = () =>
+      share.whileHeld(
+        Promise.resolve(needs.credentialCache.unseal(outgoing.tenantId, row)),
+        (late) => late.release(),
+      )
+    return withToken(needs, outgoing, credential, token, { ...uses, unseal })
+  }
+  if (signing === null) return injected(outgoing, credential)
   return share.whileHeld(signed(needs, outgoing, signing, uses), (late) => late.release())
 }
 
@@ -304,10 +320,7 @@ function begin(
   const upstream = upstreams.of(url.origin, row.id, principal.tenantId)
   metrics.began()
   return new Promise<Begun>((resolve) => {
-    const begun: { report: RelayReport | null; start: RelayStart } = {
-      report: null,
-      start: undefined as never,
-    }
+    const begun: Writable<Begun> = { report: null, refusal: null, start: undefined as never }
     let unwatch: (() => void) | undefined
     share.enter()
     const end = (report: RelayReport) => {
@@ -352,6 +365,7 @@ function begin(
       isOver: () => share.isGivenUp || context.abandoned,
       onStart(start) {
         begun.start = start
+        if (start.tag === 'relaying') begun.refusal = first.onAnswer?.(start.status) ?? null
         // A 401 discards the managed access token before its expiry.
         const isRefused = start.tag === 'relaying' && start.status === 401
         if (isRefused && row.tokenOf !== null)
@@ -388,9 +402,13 @@ function outcomeOf(
   share: Share,
   context: MessageContext,
 ): ProxyOutcome | Promise<ProxyOutcome> {
-  const { start } = begun
+  const { start, refusal } = begun
   if (start.tag === 'failed') return failed(start.report)
   const { status, headers, body } = start
+  if (refusal !== null) {
+    if (body instanceof ByteStream) body.cancel('refused')
+    return refusal
+  }
   if (stream || body instanceof Uint8Array) return { tag: 'relayed', status, headers, body }
   return buffered(needs, { ...start, body, sent, begun }, share, context)
 }
@@ -462,39 +480,6 @@ function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
       if (proxyError === 'destination_ip_prohibited') return PROHIBITED
       if (proxyError === SHARE_IN_USE) return BUSY
       return { tag: 'upstream_failed', error: proxyError ?? 'proxy_internal_error' }
-  }
-}
-
-/** Maps a failure to get the access token to the outcome for the caller. */
-function tokenFailure(why: TokenUnavailable['why']): ProxyOutcome {
-  const failed = (error: string, detail: string): ProxyOutcome => ({
-    tag: 'upstream_failed',
-    error,
-    detail,
-  })
-  switch (why.tag) {
-    case 'gone':
-      return denied('credential_revoked', 'The credential is revoked.')
-    case 'prohibited':
-      return denied(
-        'address_not_public',
-        'The token endpoint of the credential has no public address.',
-      )
-    case 'refused':
-      return failed(
-        'proxy_configuration_error',
-        `The token endpoint rejected the stored OAuth credentials: ${why.error}.`,
-      )
-    case 'malformed':
-      return failed(
-        'proxy_configuration_error',
-        'The response of the token endpoint is not a valid OAuth response.',
-      )
-    case 'unavailable':
-      return failed(
-        'destination_unavailable',
-        'The token endpoint of the credential is unavailable.',
-      )
   }
 }
 

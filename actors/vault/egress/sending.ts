@@ -29,6 +29,8 @@ export type Sending = {
   readonly encodings: SecretEncodings
   /** Makes the second try after an answer, or null. Null: the call is sent once. */
   readonly again: ((answer: RefusingAnswer) => Promise<Sending | null>) | null
+  /** Hears the status of the answer of the upstream. @returns what the caller gets in place of it. */
+  readonly onAnswer?: (status: number) => ProxyOutcome | null
   /** Wipes what only this call uses. */
   readonly release: () => void
 }
@@ -143,8 +145,8 @@ const bytesOf = (secret: string | Uint8Array) =>
   typeof secret === 'string' ? Buffer.from(secret, 'utf8') : secret
 
 /** The whole body of the request, in the memory of the call. */
-async function wholeBody(
-  { bodyBytesMax, limits, clock }: SigningNeeds,
+export async function wholeBody(
+  { bodyBytesMax, limits, clock }: Omit<SigningNeeds, 'signers'>,
   { body, isBodyHeld }: ProxyRequest,
   held: HeldBytes,
 ): Promise<Uint8Array | null> {

@@ -3,7 +3,6 @@ import { denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
 import { createOnce } from '../../platform/creation.js'
-import { forgetManagedToken } from '../../../storage/vault/managed-tokens.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
 import {
@@ -11,7 +10,6 @@ import {
   findVaultCredential,
   insertVaultCredential,
   lockVaultCredential,
-  replaceCredentialSecret,
   touchVaultCredentials,
 } from '../../../storage/vault/vault-credentials.js'
 import { isUuid } from '../../domain/ids.js'
@@ -32,6 +30,7 @@ import type {
   VaultInvalid,
 } from './protocol.js'
 import type { CredentialType } from '../../domain/entities/vault.js'
+import { replaceSecret } from './lapse.js'
 import { ownerRefusal } from './ownership.js'
 import { changing } from './read.js'
 import { credentialOf } from './records.js'
@@ -59,7 +58,7 @@ export const createVaultCredential: VaultHandler<'createVaultCredential'> = asyn
   const { tokenOf } = message
   const sealed =
     tokenOf === null
-      ? await seal(needs, tenantId, { ...message, id, authScheme }, context)
+      ? await seal(needs, tenantId, { ...message, id, authScheme, allowedHosts }, context)
       : NO_SECRET
   if ('tag' in sealed) return sealed
   return createOnce(
@@ -143,15 +142,17 @@ type Sealable = {
   readonly id: string
   readonly credentialType: CredentialType
   readonly authScheme: string
+  readonly allowedHosts: readonly string[]
   readonly secret: Secret | null
 }
 
 async function seal(
   { sealer, sshCertificates, urlFaultOf }: VaultNeeds,
   tenantId: string,
-  { id, credentialType: type, authScheme, secret }: Sealable,
+  credential: Sealable,
   context: MessageContext,
 ): Promise<SealedSecret | VaultInvalid> {
+  const { id, credentialType: type, secret } = credential
   let bytes: Uint8Array
   let caPublicKey: string | null = null
   if (type === 'ssh_ca') {
@@ -162,7 +163,7 @@ async function seal(
     bytes = authority.pkcs8
     caPublicKey = authority.caPublicKey
   } else {
-    const text = secretText(type, authScheme, secret!, urlFaultOf)
+    const text = secretText(credential, secret!, urlFaultOf)
     if (typeof text !== 'string') return text
     bytes = new TextEncoder().encode(text)
   }
@@ -220,9 +221,7 @@ async function rotated(
     if (locked === undefined) return UNKNOWN
     if (locked.status === 'revoked') return { tag: 'revoked' }
     const now = clock.now()
-    const row = await replaceCredentialSecret(tx, tenantId, credentialId, sealed, now)
-    // The cached access token belongs to the previous secret.
-    await forgetManagedToken(tx, tenantId, credentialId)
+    const row = await replaceSecret(tx, tenantId, credentialId, sealed, now)
     const eventContext = { caller, random, now, requestId: context.requestId }
     appendAudit(tx, [
       auditEntry('vault.credential.rotated', credentialResource(credentialId), eventContext),
@@ -247,8 +246,7 @@ export const readVaultCredentialSecret: VaultHandler<'readVaultCredentialSecret'
     if (refusal !== undefined && refusal.tag !== 'step_up') return refusal
     if (row.nonExportable)
       return denied('credential_not_exportable', 'The credential is not exportable.')
-    if (row.status !== 'active' || row.secret === null)
-      return denied('credential_revoked', 'The credential is revoked.')
+    if (row.secret === null) return denied('credential_revoked', 'The credential is revoked.')
     // Checked last, so that a person does not step up for a request that is refused anyway.
     if (refusal !== undefined) return refusal
     const now = clock.now()

@@ -24,6 +24,7 @@ import {
   touchVaultCredentials,
   type SecretCredentialRow,
 } from '../../../storage/vault/vault-credentials.js'
+import { isTokenScheme } from '../../domain/vault/egress.js'
 import { granteeOf } from '../../domain/grantee.js'
 import { eventBy } from '../../domain/events.js'
 import { credentialResource } from './events.js'
@@ -148,7 +149,7 @@ function judgeExport(
   if (row.nonExportable || exportable.length === 0) {
     return denied('credential_not_exportable', 'the credential is not exportable')
   }
-  const fault = kindFault(kind, row.credentialType)
+  const fault = kindFault(kind, row)
   if (fault !== undefined) return { tag: 'wrong_kind', detail: fault }
   // An exported secret escapes the limits of a grant, so the grant must have none.
   const grant = exportable.find(isUnlimited)
@@ -160,11 +161,14 @@ function judgeExport(
     : { tag: 'allowed', row, grantId: grant.id }
 }
 
-function kindFault(kind: ExportKind, type: string): string | undefined {
-  if (type === 'oauth2') {
-    return kind === 'access_token' ? undefined : 'an oauth2 credential exports access tokens only'
+function kindFault(
+  kind: ExportKind,
+  { credentialType, authScheme }: SecretCredentialRow,
+): string | undefined {
+  if (credentialType === 'oauth2' || isTokenScheme(authScheme)) {
+    return kind === 'access_token' ? undefined : 'the credential exports access tokens only'
   }
-  return kind === 'secret' ? undefined : 'only an oauth2 credential exports access tokens'
+  return kind === 'secret' ? undefined : 'only an OAuth credential exports access tokens'
 }
 
 function isUnlimited(authority: AuthorityRow) {

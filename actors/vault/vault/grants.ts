@@ -37,6 +37,7 @@ import { changing, changingCredential, withCredential } from './read.js'
 import { grantOf, leaseOf, snapshotOf } from './records.js'
 import { wireBudget } from '../../domain/vault/budgets.js'
 import { capabilitiesOf, expiryFault, grantFault, invalid } from './rules.js'
+import { isForEgress } from '../../domain/entities/vault.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
 export const listVaultGrants: VaultHandler<'listVaultGrants'> = (
@@ -61,7 +62,7 @@ export const createVaultGrant: VaultHandler<'createVaultGrant'> = (needs, messag
     const { now } = eventContext
     const capabilities = capabilitiesOf(row.credentialType, message.capabilities)
     if ('tag' in capabilities) return capabilities
-    const fault = grantFault(message, row.credentialType, now)
+    const fault = grantFault(message, row, now)
     if (fault !== undefined) return fault
     if (!(await isGrantee(tx, row.tenantId, granteeType, granteeId, now))) {
       return invalid('/grantee_id', `The tenant has no such ${granteeType}.`)
@@ -135,7 +136,7 @@ export const createVaultLease: VaultHandler<'createVaultLease'> = (needs, messag
   return granting<LeaseCreated>(needs, message, context, async (tx, row, eventContext) => {
     const { now } = eventContext
     // A byte budget applies to calls through the egress proxy only.
-    if (row.credentialType === 'ssh_ca' || row.credentialType === 'oauth2') {
+    if (!isForEgress(row.credentialType, row.authScheme)) {
       return invalid('', `An ${row.credentialType} credential cannot be leased.`)
     }
     const fault = expiryFault(expiresAt, now)

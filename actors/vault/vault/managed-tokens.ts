@@ -1,12 +1,14 @@
 /**
- * Managed access tokens of `oauth2` credentials: cached until 60 s before they expire, refreshed by one
+ * Managed access tokens of OAuth credentials: cached until 60 s before they expire, refreshed by one
  * caller at a time. Within a process concurrent callers share an attempt. Across processes a lease in
- * the row names the refresher, and the others wait for its outcome.
+ * the row names the refresher. Others wait up to 5 s for its outcome; then a token that still lives
+ * serves them. An attempt goes on without the caller that began it.
  *
- * An upstream may rotate the refresh token on every use. The new one is stored with the access token in
- * one transaction, which is retried for up to `STORE_MS_MAX`. Only a process that is killed between the
- * upstream's response and the commit loses it. The next attempt then sends the previous refresh token,
- * which upstreams with a grace period accept and others reject with `invalid_grant`.
+ * An upstream may rotate the refresh token on every use. Its answer is kept, sealed, before anything else.
+ * Then the new refresh token is stored with the access token in one transaction, before the access token
+ * is used. The next attempt stores what a killed process had kept. Only a process that is killed while the
+ * answer is on its way loses it: the next attempt sends the previous refresh token, which upstreams with a
+ * grace period accept and others refuse with `invalid_grant`.
  */
 import type { ManagedOutcome, ManagedToken, ManagedTokens, RefreshFailure } from './protocol.js'
 import { setTimeout as sleep } from 'node:timers/promises'
@@ -14,25 +16,37 @@ import type { Logger } from '../../../runtime/kernel/log.js'
 import {
   claimRefresh,
   dropManagedToken,
+  endManagedToken,
   findManagedToken,
   keepManagedToken,
+  keepManagedTokenUntil,
   keepRefreshFailure,
+  keepTokenAnswer,
   managedTokenContext,
   type ManagedTokenRow,
   releaseRefresh,
+  tokenAnswerContext,
 } from '../../../storage/vault/managed-tokens.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
-import type { Database } from '../../../storage/platform/sql.js'
+import type { Transaction } from '../../../storage/platform/sql.js'
 import {
   credentialSecretContext,
   findVaultCredential,
   keepRenewedSecret,
   lockVaultCredential,
+  type SecretCredentialRow,
 } from '../../../storage/vault/vault-credentials.js'
+import { isTokenScheme } from '../../domain/vault/egress.js'
+import { canLapse, lapse } from './lapse.js'
 import type { VaultMetrics } from './metrics.js'
-import { readOAuthSecret, withRefreshToken } from './oauth-secret.js'
 import type { TokenAnswer } from './token-answer.js'
 import type { TokenEndpoint } from './token-endpoint.js'
+import {
+  isOnAllowedHost,
+  readTokenSource,
+  type TokenSource,
+  withRefreshToken,
+} from './token-source.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
 
 /** Tokens are refreshed this long before they expire. */
@@ -42,10 +56,12 @@ const DEFAULT_LIFETIME_MS = 5 * 60_000
 /** Longer than an attempt including its commit. */
 const LEASE_MS = 45_000
 const STORE_MS_MAX = 30_000
-const WAIT_MS_MAX = 25_000
+const WAIT_MS_MAX = 5_000
 const POLL_MS = 100
-/** A token younger than this is not refreshed when an API rejects it. */
+/** A token of a `token_of` younger than this is not refreshed when an API rejects it. */
 const REJECTABLE_AFTER_MS = 60_000
+/** When a fresh token is rejected too, no rejection ends a token for this long. */
+const KEPT_MS = 60_000
 /** A refusal is cached for this long, because only a person can fix its cause. */
 const REFUSED_KEPT_MS = 60_000
 const UNAVAILABLE_KEPT_MS = 5_000
@@ -63,35 +79,76 @@ type Attempt = {
   readonly tenantId: string
   readonly credentialId: string
   readonly refresher: string
-  readonly sealed: Uint8Array
+  readonly credential: SecretCredentialRow & { readonly secret: Uint8Array }
   readonly known: ManagedTokenRow | undefined
 }
+
+const BUSY: RefreshFailure = { tag: 'unavailable', fault: 'busy', retryAfterSecs: 1 }
 
 export function createManagedTokens(needs: ManagedTokensNeeds): ManagedTokens {
   const running = new Map<string, Promise<ManagedOutcome>>()
   const { database, clock, log } = needs
+  const noted = (work: Promise<unknown>) =>
+    work.then(
+      () => undefined,
+      (error: unknown) =>
+        log.warn({ err: error }, 'vault: could not discard a rejected access token'),
+    )
   return {
-    get(tenantId, credentialId) {
+    async get(tenantId, credentialId) {
       const key = `${tenantId}/${credentialId}`
-      let attempt = running.get(key)
-      if (attempt === undefined) {
-        attempt = obtain(needs, tenantId, credentialId).finally(() => running.delete(key))
-        running.set(key, attempt)
-      }
-      return attempt
+      const shared = running.get(key)
+      const attempt =
+        shared ?? obtain(needs, tenantId, credentialId).finally(() => running.delete(key))
+      if (shared === undefined) running.set(key, attempt)
+      const outcome = await within(attempt, WAIT_MS_MAX)
+      if (outcome !== 'late') return outcome
+      const living = await livingToken(needs, tenantId, credentialId)
+      return living ?? (shared === undefined ? attempt : BUSY)
     },
     reportRejected(tenantId, credentialId) {
       const before = new Date(clock.now().getTime() - REJECTABLE_AFTER_MS)
-      database
-        .tenant(tenantId, (tx) => dropManagedToken(tx, tenantId, credentialId, before))
-        .catch((error: unknown) =>
-          log.warn({ err: error }, 'vault: could not discard a rejected access token'),
-        )
+      void noted(
+        database.tenant(tenantId, (tx) => dropManagedToken(tx, tenantId, credentialId, before)),
+      )
+    },
+    rejected(tenantId, credentialId, { obtainedAt, isFresh }) {
+      const now = clock.now()
+      const until = new Date(now.getTime() + KEPT_MS)
+      needs.metrics.rejected(isFresh ? 'kept' : 'ended')
+      return noted(
+        database.tenant(tenantId, (tx) =>
+          isFresh
+            ? keepManagedTokenUntil(tx, tenantId, credentialId, until)
+            : endManagedToken(tx, tenantId, credentialId, { obtainedAt, now }),
+        ),
+      )
     },
     async settled() {
       await Promise.allSettled(running.values())
     },
   }
+}
+
+function within<T>(waiting: Promise<T>, ms: number): Promise<T | 'late'> {
+  let timer: NodeJS.Timeout | undefined
+  const late = new Promise<'late'>((resolve) => {
+    timer = setTimeout(resolve, ms, 'late')
+  })
+  return Promise.race([waiting, late]).finally(() => clearTimeout(timer))
+}
+
+/** The stored token until its true end. */
+async function livingToken(
+  needs: ManagedTokensNeeds,
+  tenantId: string,
+  credentialId: string,
+): Promise<ManagedToken | null> {
+  const known = await needs.database.tenant(tenantId, (tx) =>
+    findManagedToken(tx, tenantId, credentialId),
+  )
+  const lives = known !== undefined && endOf(known) > needs.clock.now().getTime()
+  return lives ? open(needs, tenantId, credentialId, known) : null
 }
 
 async function obtain(
@@ -103,56 +160,74 @@ async function obtain(
   const began = clock.now()
   const giveUpMs = clock.monotonicMs() + WAIT_MS_MAX
   const refresher = random.uuid()
+  const of = { tenantId, credentialId, refresher, began }
   for (;;) {
-    const seen = await database.tenant(tenantId, async (tx) => {
-      const row = await findVaultCredential(tx, tenantId, credentialId)
-      if (row === undefined || row.secret === null) return { tag: 'gone' } as const
-      const now = clock.now()
-      const known = await findManagedToken(tx, tenantId, credentialId)
-      const decided = decide(known, began, now)
-      if (decided !== null) return { tag: 'known', known: known!, decided } as const
-      const until = new Date(now.getTime() + LEASE_MS)
-      if (!(await claimRefresh(tx, tenantId, credentialId, { refresher, now, until })))
-        return { tag: 'busy' } as const
-      // The previous refresher may have stored a token while this call waited for the row lock.
-      const latest = await findManagedToken(tx, tenantId, credentialId)
-      const already = decide(latest, began, now)
-      if (already !== null) {
-        await releaseRefresh(tx, tenantId, credentialId, refresher)
-        return { tag: 'known', known: latest!, decided: already } as const
-      }
-      const current = (await findVaultCredential(tx, tenantId, credentialId))?.secret
-      if (current === null || current === undefined) return { tag: 'gone' } as const
-      const attempt = { tenantId, credentialId, refresher, sealed: current, known: latest }
-      return { tag: 'claimed', attempt } as const
-    })
-    if (seen.tag === 'gone') return seen
+    const seen = await database.tenant(tenantId, (tx) => look(tx, needs, of))
+    if (seen.tag === 'gone' || seen.tag === 'lapsed') return seen
     if (seen.tag === 'known') {
       return seen.decided === 'token'
-        ? open(needs, tenantId, credentialId, seen.known)
+        ? open(needs, tenantId, credentialId, seen.known, seen.known.obtainedAt! > began)
         : seen.decided
     }
     if (seen.tag === 'claimed') {
       const outcome = await attempt(needs, seen.attempt)
-      // The secret was rotated during the attempt, so its token is discarded.
-      if (outcome !== 'superseded') return outcome
+      if (outcome !== 'again') return outcome
     }
-    if (clock.monotonicMs() > giveUpMs)
-      return { tag: 'unavailable', fault: 'busy', retryAfterSecs: 1 }
-    await sleep(POLL_MS)
+    if (clock.monotonicMs() > giveUpMs) {
+      return (await livingToken(needs, tenantId, credentialId)) ?? BUSY
+    }
+    if (seen.tag === 'busy') await sleep(POLL_MS)
   }
 }
 
+type Looking = Pick<Attempt, 'tenantId' | 'credentialId' | 'refresher'> & { readonly began: Date }
+type Seen =
+  | { readonly tag: 'gone' }
+  | { readonly tag: 'lapsed' }
+  | { readonly tag: 'busy' }
+  | { readonly tag: 'known'; readonly known: ManagedTokenRow; readonly decided: Decided }
+  | { readonly tag: 'claimed'; readonly attempt: Attempt }
+
+/** What is known of the token. If nothing is, the lease of this caller, unless another one has it. */
+async function look(
+  tx: Transaction,
+  { clock }: ManagedTokensNeeds,
+  { tenantId, credentialId, refresher, began }: Looking,
+): Promise<Seen> {
+  const row = await findVaultCredential(tx, tenantId, credentialId)
+  if (row === undefined || row.secret === null) return { tag: 'gone' }
+  if (row.status === 'needs_reauthorization') return { tag: 'lapsed' }
+  const now = clock.now()
+  const known = await findManagedToken(tx, tenantId, credentialId)
+  const decided = decide(known, began, now)
+  if (decided !== null) return { tag: 'known', known: known!, decided }
+  const until = new Date(now.getTime() + LEASE_MS)
+  if (!(await claimRefresh(tx, tenantId, credentialId, { refresher, now, until })))
+    return { tag: 'busy' }
+  // The previous refresher may have stored a token while this call waited for the row lock.
+  const latest = await findManagedToken(tx, tenantId, credentialId)
+  const already = decide(latest, began, now)
+  if (already !== null) {
+    await releaseRefresh(tx, tenantId, credentialId, refresher)
+    return { tag: 'known', known: latest!, decided: already }
+  }
+  const current = await findVaultCredential(tx, tenantId, credentialId)
+  if (current === undefined || current.secret === null) return { tag: 'gone' }
+  const credential = { ...current, secret: current.secret }
+  return {
+    tag: 'claimed',
+    attempt: { tenantId, credentialId, refresher, credential, known: latest },
+  }
+}
+
+type Decided = 'token' | RefreshFailure
+
 /** The cached result: a valid token, a failure whose retry time has not come, or null. */
-function decide(
-  row: ManagedTokenRow | undefined,
-  began: Date,
-  now: Date,
-): 'token' | RefreshFailure | null {
+function decide(row: ManagedTokenRow | undefined, began: Date, now: Date): Decided | null {
   if (row === undefined) return null
-  const { token, obtainedAt, expiresAt, failure, retryAt } = row
-  if (token !== null && obtainedAt !== null) {
-    const end = expiresAt?.getTime() ?? obtainedAt.getTime() + DEFAULT_LIFETIME_MS
+  const { obtainedAt, expiresAt, failure, retryAt } = row
+  const end = endOf(row)
+  if (obtainedAt !== null) {
     // A token obtained while this call waited is used without margin.
     const margin = expiresAt === null || obtainedAt > began ? 0 : EXPIRY_MARGIN_MS
     if (end - margin > now.getTime()) return 'token'
@@ -163,21 +238,37 @@ function decide(
   return retryAt !== null && retryAt > now ? (failure as RefreshFailure) : null
 }
 
-/** One attempt under the lease. */
+/** The end of the stored token; 0 without one. */
+function endOf({ obtainedAt, expiresAt }: ManagedTokenRow): number {
+  if (obtainedAt === null) return 0
+  return expiresAt?.getTime() ?? obtainedAt.getTime() + DEFAULT_LIFETIME_MS
+}
+
+/** One attempt under the lease. `again`: the state has changed. */
 async function attempt(
   needs: ManagedTokensNeeds,
   claimed: Attempt,
-): Promise<ManagedOutcome | 'superseded'> {
-  const { database, sealer, endpoint, clock, metrics } = needs
-  const { tenantId, credentialId, refresher, known } = claimed
+): Promise<ManagedOutcome | 'again'> {
+  const { database, sealer, clock, metrics } = needs
+  const { tenantId, credentialId, refresher, credential, known } = claimed
   const beganMs = clock.monotonicMs()
-  let answer: TokenAnswer
   let document: Uint8Array | undefined
   try {
-    document = await sealer.open(tenantId, credentialSecretContext(credentialId), claimed.sealed)
-    answer = await endpoint.ask(readOAuthSecret(document), known?.clientAuth ?? null)
+    document = await sealer.open(tenantId, credentialSecretContext(credentialId), credential.secret)
+    if (known?.answer) {
+      // A process was killed before it had stored these tokens.
+      const answer = await openAnswer(needs, claimed, known.answer)
+      await keep(needs, claimed, document, answer, true)
+      return 'again'
+    }
+    const source = readTokenSource(credential.authScheme, document)
+    const answer = isProhibited(credential, source)
+      ? ({ tag: 'prohibited', fault: 'host_not_allowed' } as const)
+      : await needs.endpoint.ask(source, known?.clientAuth ?? null)
     metrics.refreshed(answer.tag, (clock.monotonicMs() - beganMs) / 1000)
-    if (answer.tag === 'granted') return await keep(needs, claimed, document, answer)
+    return answer.tag === 'granted'
+      ? await keep(needs, claimed, document, answer)
+      : await fail(needs, claimed, document, answer)
   } catch (error) {
     await database
       .tenant(tenantId, (tx) => releaseRefresh(tx, tenantId, credentialId, refresher))
@@ -186,16 +277,45 @@ async function attempt(
   } finally {
     document?.fill(0)
   }
-  const keptMs = answer.tag === 'unavailable' ? unavailableMs(answer) : REFUSED_KEPT_MS
+}
+
+/** The hosts of the credential may have changed since its secret was stored. */
+function isProhibited(
+  { authScheme, allowedHosts }: SecretCredentialRow,
+  source: TokenSource,
+): boolean {
+  if (!isTokenScheme(authScheme)) return false
+  if (source.kind === 'oauth' && source.document.connection_id !== undefined) return false
+  return !isOnAllowedHost(source, allowedHosts)
+}
+
+/** Stores why there is no token. */
+async function fail(
+  needs: ManagedTokensNeeds,
+  claimed: Attempt,
+  document: Uint8Array,
+  failure: RefreshFailure,
+): Promise<ManagedOutcome | 'again'> {
+  const { database, clock } = needs
+  const { tenantId, credentialId, refresher, credential, known } = claimed
+  const keptMs = failure.tag === 'unavailable' ? unavailableMs(failure) : REFUSED_KEPT_MS
   const retryAt = new Date(clock.now().getTime() + keptMs)
-  await database.tenant(tenantId, (tx) =>
-    keepRefreshFailure(tx, tenantId, credentialId, refresher, { failure: answer, retryAt }),
-  )
+  const store = (tx: Transaction) =>
+    keepRefreshFailure(tx, tenantId, credentialId, refresher, { failure, retryAt })
+  if (canLapse(credential.authScheme, failure)) {
+    const outcome = await whileSame(needs, claimed, document, async (tx, row) => {
+      await store(tx)
+      if (await lapse(tx, needs, row)) needs.metrics.lapsed()
+      return 'lapsed' as const
+    })
+    return outcome === 'again' ? outcome : { tag: outcome }
+  }
+  await database.tenant(tenantId, store)
   // The previous token may still be valid for some seconds.
   const now = clock.now()
-  const last = known && { ...known, failure: answer, retryAt }
+  const last = known && { ...known, failure, retryAt }
   const decided = decide(last, now, now)
-  return decided === 'token' ? open(needs, tenantId, credentialId, last!) : answer
+  return decided === 'token' ? open(needs, tenantId, credentialId, last!) : failure
 }
 
 function unavailableMs({ retryAfterSecs }: Extract<RefreshFailure, { tag: 'unavailable' }>) {
@@ -208,11 +328,15 @@ async function keep(
   claimed: Attempt,
   document: Uint8Array,
   answer: Granted,
-): Promise<ManagedToken | { readonly tag: 'gone' } | 'superseded'> {
+  isAnswerKept = answer.refreshToken === null,
+): Promise<ManagedToken | { readonly tag: 'gone' } | 'again'> {
   const { clock, log } = needs
   const giveUpMs = clock.monotonicMs() + STORE_MS_MAX
+  let isKept = isAnswerKept
   for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, 2_000)) {
     try {
+      if (!isKept) await keepAnswer(needs, claimed, answer)
+      isKept = true
       return await store(needs, claimed, document, answer)
     } catch (error) {
       if (clock.monotonicMs() + pauseMs > giveUpMs) {
@@ -229,67 +353,116 @@ async function keep(
   }
 }
 
-async function store(
+async function keepAnswer(
   { database, sealer }: ManagedTokensNeeds,
-  { tenantId, credentialId, refresher, sealed: before }: Attempt,
-  document: Uint8Array,
+  { tenantId, credentialId, refresher }: Attempt,
   answer: Granted,
-): Promise<ManagedToken | { readonly tag: 'gone' } | 'superseded'> {
-  const { accessToken, obtainedAt, expiresAt, refreshToken, scope, clientAuth } = answer
-  const secretContext = credentialSecretContext(credentialId)
-  const text = Buffer.from(JSON.stringify({ access_token: accessToken, scope }), 'utf8')
-  const token = await sealer.seal(tenantId, managedTokenContext(credentialId), text)
+): Promise<void> {
+  const text = Buffer.from(JSON.stringify(answer), 'utf8')
+  const sealed = await sealer.seal(tenantId, tokenAnswerContext(credentialId), text)
   text.fill(0)
-  let renewed: Uint8Array | null = null
-  if (refreshToken !== null && readOAuthSecret(document).refreshToken !== refreshToken) {
-    const replaced = withRefreshToken(document, refreshToken)
-    renewed = await sealer.seal(tenantId, secretContext, replaced)
-    replaced.fill(0)
-  }
-  let sealed = before
-  for (;;) {
-    const expected = sealed
-    const outcome = await database.tenant(tenantId, async (tx) => {
-      const row = await lockVaultCredential(tx, tenantId, credentialId)
-      if (row === undefined || row.secret === null) return 'gone' as const
-      if (Buffer.compare(row.secret, expected) !== 0) return row.secret
-      if (renewed !== null) await keepRenewedSecret(tx, tenantId, credentialId, renewed)
-      const kept = { token, obtainedAt, expiresAt, clientAuth }
-      await keepManagedToken(tx, tenantId, credentialId, refresher, kept)
-      return 'kept' as const
-    })
-    if (outcome === 'kept') return { tag: 'token', accessToken, expiresAt, scope }
-    if (outcome === 'gone') return { tag: 'gone' }
-    // The stored secret differs: rotated, or the same secret sealed again with another data key.
-    const stored = await sealer.open(tenantId, secretContext, outcome)
-    const same = Buffer.compare(stored, document) === 0
-    stored.fill(0)
-    if (!same) return superseded(database, tenantId, credentialId, refresher)
-    sealed = outcome
+  await database.tenant(tenantId, (tx) =>
+    keepTokenAnswer(tx, tenantId, credentialId, refresher, sealed),
+  )
+}
+
+async function openAnswer(
+  { sealer }: ManagedTokensNeeds,
+  { tenantId, credentialId }: Attempt,
+  sealed: Uint8Array,
+): Promise<Granted> {
+  const bytes = await sealer.open(tenantId, tokenAnswerContext(credentialId), sealed)
+  const answer = JSON.parse(Buffer.from(bytes).toString('utf8')) as Granted
+  bytes.fill(0)
+  const { obtainedAt, expiresAt } = answer
+  return {
+    ...answer,
+    obtainedAt: new Date(obtainedAt),
+    expiresAt: expiresAt === null ? null : new Date(expiresAt),
   }
 }
 
-async function superseded(
-  database: Database,
-  tenantId: string,
-  credentialId: string,
-  refresher: string,
-): Promise<'superseded'> {
-  await database.tenant(tenantId, (tx) => releaseRefresh(tx, tenantId, credentialId, refresher))
-  return 'superseded'
+async function store(
+  needs: ManagedTokensNeeds,
+  claimed: Attempt,
+  document: Uint8Array,
+  answer: Granted,
+): Promise<ManagedToken | { readonly tag: 'gone' } | 'again'> {
+  const { sealer } = needs
+  const { tenantId, credentialId, refresher, credential, known } = claimed
+  const { accessToken, obtainedAt, expiresAt, refreshToken, scope, clientAuth } = answer
+  const previous = known?.token
+    ? (await open(needs, tenantId, credentialId, known)).accessToken
+    : null
+  const text = Buffer.from(JSON.stringify({ access_token: accessToken, scope, previous }), 'utf8')
+  const token = await sealer.seal(tenantId, managedTokenContext(credentialId), text)
+  text.fill(0)
+  let renewed: Uint8Array | null = null
+  const { document: stored } = readTokenSource(credential.authScheme, document)
+  if (refreshToken !== null && stored.refresh_token !== refreshToken) {
+    const replaced = withRefreshToken(document, refreshToken)
+    renewed = await sealer.seal(tenantId, credentialSecretContext(credentialId), replaced)
+    replaced.fill(0)
+  }
+  const outcome = await whileSame(needs, claimed, document, async (tx) => {
+    if (renewed !== null) await keepRenewedSecret(tx, tenantId, credentialId, renewed)
+    const kept = { token, obtainedAt, expiresAt, clientAuth }
+    await keepManagedToken(tx, tenantId, credentialId, refresher, kept)
+    return 'kept' as const
+  })
+  if (outcome === 'again') return outcome
+  if (outcome === 'gone') return { tag: 'gone' }
+  return { tag: 'token', accessToken, expiresAt, scope, obtainedAt, isFresh: true, previous }
+}
+
+/**
+ * Runs `work` while the row is locked and has the secret of the attempt. `again`: the owner has replaced the secret, so
+ * the answer is of no use.
+ */
+async function whileSame<T>(
+  { database, sealer }: ManagedTokensNeeds,
+  { tenantId, credentialId, refresher, credential }: Attempt,
+  document: Uint8Array,
+  work: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
+): Promise<T | 'gone' | 'again'> {
+  let expected: Uint8Array = credential.secret
+  for (;;) {
+    const sealed = expected
+    const seen = await database.tenant(tenantId, async (tx) => {
+      const row = await lockVaultCredential(tx, tenantId, credentialId)
+      if (row === undefined || row.secret === null) return { tag: 'gone' } as const
+      if (Buffer.compare(row.secret, sealed) !== 0)
+        return { tag: 'other', secret: row.secret } as const
+      return { tag: 'done', value: await work(tx, row) } as const
+    })
+    if (seen.tag === 'done') return seen.value
+    if (seen.tag === 'gone') return 'gone'
+    // The same secret may be sealed again with another data key.
+    const stored = await sealer.open(tenantId, credentialSecretContext(credentialId), seen.secret)
+    const same = Buffer.compare(stored, document) === 0
+    stored.fill(0)
+    if (!same) {
+      await database.tenant(tenantId, (tx) => releaseRefresh(tx, tenantId, credentialId, refresher))
+      return 'again'
+    }
+    expected = seen.secret
+  }
 }
 
 async function open(
   { sealer }: ManagedTokensNeeds,
   tenantId: string,
   credentialId: string,
-  { token, expiresAt }: ManagedTokenRow,
+  { token, obtainedAt, expiresAt }: ManagedTokenRow,
+  isFresh = false,
 ): Promise<ManagedToken> {
   const bytes = await sealer.open(tenantId, managedTokenContext(credentialId), token!)
-  const { access_token: accessToken, scope } = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
+  const stored = JSON.parse(Buffer.from(bytes).toString('utf8')) as {
     access_token: string
     scope: string | null
+    previous?: string | null
   }
   bytes.fill(0)
-  return { tag: 'token', accessToken, expiresAt, scope }
+  const { access_token: accessToken, scope, previous = null } = stored
+  return { tag: 'token', accessToken, expiresAt, scope, obtainedAt: obtainedAt!, isFresh, previous }
 }

@@ -206,6 +206,8 @@ export type RefreshFailure =
   | { readonly tag: 'malformed'; readonly fault: string }
   /** The address rules forbid the token endpoint. */
   | { readonly tag: 'prohibited'; readonly fault: string }
+  /** The token endpoint refused the refresh token, for good. Nothing was asked again. */
+  | { readonly tag: 'lapsed' }
 
 export type ExportRequest = {
   readonly caller: Caller
@@ -227,12 +229,19 @@ export type ManagedToken = {
   /** Null without `expires_in`. */
   readonly expiresAt: Date | null
   readonly scope: string | null
+  readonly obtainedAt: Date
+  /** Obtained for this call. */
+  readonly isFresh: boolean
+  /** The access token before it, which the upstream may still know. */
+  readonly previous: string | null
 }
 export type ManagedOutcome =
   | ManagedToken
   /** The credential is revoked or does not exist. */
   | { readonly tag: 'gone' }
   | RefreshFailure
+
+export type RejectedToken = Pick<ManagedToken, 'obtainedAt' | 'isFresh'>
 
 export interface ManagedTokens {
   get(tenantId: string, credentialId: string): Promise<ManagedOutcome>
@@ -241,6 +250,11 @@ export interface ManagedTokens {
    * than a minute stay, because then the API is the likely cause. Never throws.
    */
   reportRejected(tenantId: string, credentialId: string): void
+  /**
+   * An API rejected this token. A cached one is not used again. A fresh one is used: the next minute no rejection ends a
+   * token, so that an API that rejects every token causes no storm of refreshes. Never throws.
+   */
+  rejected(tenantId: string, credentialId: string, token: RejectedToken): Promise<void>
   /** Resolves when running attempts have stored their tokens. */
   settled(): Promise<void>
 }

@@ -4,12 +4,15 @@ import { normalizeHostname } from '../../domain/hostnames.js'
 import { networkContains } from '../../domain/commerce/networks.js'
 import { type FaultOf, URL_FAULTS } from '../../platform/outbound-http/targets.js'
 import { ANY_AUTH_SCHEME, readAuthScheme } from '../../domain/vault/egress.js'
+import { hasSecretDocument } from '../../domain/vault/secret-documents/documents.js'
 import { isEmpty } from '../../domain/vault/budgets.js'
 import type { CreateCredential, CreateGrant, VaultInvalid } from './protocol.js'
 import {
   type Capability,
+  type Credential,
   CREDENTIAL_TYPES,
   type CredentialType,
+  isForEgress,
 } from '../../domain/entities/vault.js'
 
 const HOSTS_MAX = 64
@@ -36,6 +39,8 @@ export function authSchemeOf(type: CredentialType, scheme: string | null): strin
   const read = readAuthScheme(scheme)
   if (read?.kind === 'signed' && type !== 'api_key' && type !== 'custom')
     return invalid('/auth_scheme', `Only an api_key or custom credential supports ${read.text}.`)
+  if (read?.kind === 'token' && type === 'ssh_key')
+    return invalid('/auth_scheme', `An ssh_key credential does not support ${read.text}.`)
   return read === null ? invalid('/auth_scheme', `Must be ${ANY_AUTH_SCHEME}.`) : read.text
 }
 
@@ -107,6 +112,7 @@ export function secretFault(
   if (secret === '' || Buffer.byteLength(secret) > SECRET_BYTES_MAX) {
     return fault(`Must have 1 to ${SECRET_BYTES_MAX} bytes.`)
   }
+  if (hasSecretDocument(authScheme)) return undefined
   if (type === 'oauth2') return oauthFault(secret, urlFaultOf)
   if (type === 'ssh_key') {
     return OPENSSH_KEY.test(secret) ? undefined : fault('Must be an OpenSSH private key.')
@@ -114,7 +120,7 @@ export function secretFault(
   const kind = readAuthScheme(authScheme)?.kind
   if (kind === 'basic' && !secret.includes(':'))
     return fault('Must be user:password for auth_scheme basic.')
-  if (kind === 'query' || kind === 'signed') return undefined
+  if (kind === 'query') return undefined
   // Refused here, because it would fail at its first use.
   if (!FIELD_VALUE.test(secret)) return fault('Must not contain line breaks or control characters.')
   // Upstreams trim header values, so the secret would differ. Base64 is not affected.
@@ -149,7 +155,7 @@ function oauthFault(secret: string, urlFaultOf: FaultOf): VaultInvalid | undefin
     : fault
 }
 
-function isTokenUrl(text: string): boolean {
+export function isTokenUrl(text: string): boolean {
   const url = httpsUrl(text, { query: true })
   return url !== null && normalizeHostname(url.hostname) !== null
 }
@@ -176,9 +182,9 @@ function tokenFault({
   if (secret !== null) return invalid('/secret', 'Must be omitted with token_of.')
   if (!nonExportable) return invalid('/non_exportable', 'Must be true with token_of.')
   const scheme = readAuthScheme(authScheme ?? '')
-  return scheme?.kind === 'basic' || scheme?.kind === 'signed'
-    ? invalid('/auth_scheme', `Must not be ${scheme.text} with token_of.`)
-    : undefined
+  return scheme === null || scheme.kind === 'field' || scheme.kind === 'query'
+    ? undefined
+    : invalid('/auth_scheme', `Must not be ${scheme.text} with token_of.`)
 }
 
 export function capabilitiesOf(
@@ -197,13 +203,13 @@ export function capabilitiesOf(
 
 export function grantFault(
   { methods, pathPrefixes, maxRequests, maxBytes, budget, expiresAt }: CreateGrant,
-  type: CredentialType,
+  { credentialType: type, authScheme }: Pick<Credential, 'credentialType' | 'authScheme'>,
   now: Date,
 ): VaultInvalid | undefined {
   const limits = [methods, pathPrefixes, maxRequests, maxBytes, budget]
   const limited = limits.some((limit) => limit !== null)
   // Limits apply to calls through the egress proxy, so other types would not enforce them.
-  if (limited && !CREDENTIAL_TYPES[type].egress)
+  if (limited && !isForEgress(type, authScheme))
     return invalid('', `An ${type} credential does not support call limits.`)
   if (budget !== null && isEmpty(budget))
     return invalid('/budget', 'Must limit requests, bytes or llm_tokens.')

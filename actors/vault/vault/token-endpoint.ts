@@ -10,11 +10,15 @@ import { type EgressSettings, outbound } from '../../platform/outbound-http/outb
 import { judgeTarget } from '../../platform/outbound-http/targets.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
-import type { OAuthSecret } from './oauth-secret.js'
+import { methodsOf, type TokenRequest, tokenRequest } from './token-request.js'
+import { type TokenSource, tokenUrlOf } from './token-source.js'
 import { type EndpointAnswer, judgeEndpointAnswer, type TokenAnswer } from './token-answer.js'
 
-/** Time limit of both client authentication methods together. */
-const LIMIT_MS = 8_000
+/** Time limit of both requests together. */
+const LIMIT_MS = 30_000
+const REQUESTS_MAX = 2
+/** An idle connection may end while a request is sent. Then the request is sent once more. */
+const CONNECTION_BROKE = 'connection_terminated'
 const CONNECT_MS_MAX = 3_000
 const ANSWER_BYTES_MAX = 64 * 1024
 const ANSWER_DEPTH_MAX = 16
@@ -25,7 +29,7 @@ export interface TokenEndpoint {
    * @param clientAuth the method that this upstream accepted last; null when unknown.
    * Never throws.
    */
-  ask(secret: OAuthSecret, clientAuth: ClientAuth | null): Promise<TokenAnswer>
+  ask(source: TokenSource, clientAuth: ClientAuth | null): Promise<TokenAnswer>
   close(): Promise<void>
 }
 
@@ -46,8 +50,7 @@ export function createTokenEndpoint({
 
   async function post(
     url: URL,
-    secret: OAuthSecret,
-    clientAuth: ClientAuth,
+    { headers: sent, body: form }: TokenRequest,
     signal: AbortSignal,
   ): Promise<EndpointAnswer> {
     let answered = false
@@ -55,7 +58,8 @@ export function createTokenEndpoint({
       const { statusCode, headers, body } = await upstreams.of(url.origin).request({
         method: 'POST',
         path: url.pathname + url.search,
-        ...requestOf(secret, clientAuth),
+        headers: sent,
+        body: form,
         signal,
       })
       answered = true
@@ -78,57 +82,28 @@ export function createTokenEndpoint({
   }
 
   return {
-    async ask(secret, clientAuth) {
-      const target = judgeTarget(secret.tokenUrl, rules)
+    async ask(source, clientAuth) {
+      const target = judgeTarget(tokenUrlOf(source).url, rules)
       if (target.tag === 'refused') {
         return { tag: 'prohibited', fault: target.fault }
       }
       const signal = AbortSignal.timeout(LIMIT_MS)
-      const methods: readonly ClientAuth[] =
-        secret.clientSecret === null
-          ? ['post']
-          : clientAuth === 'post'
-            ? ['post', 'basic']
-            : ['basic', 'post']
-      let answer: TokenAnswer | undefined
-      for (const method of methods) {
-        const response = await post(target.url, secret, method, signal)
-        answer = judgeEndpointAnswer(response, method, clock)
+      const methods = methodsOf(source, clientAuth)
+      let at = 0
+      for (let requests = 1; ; requests += 1) {
+        const method = methods[at]!
+        const request = await tokenRequest(source, method, clock.nowSecs())
+        const response = await post(target.url, request, signal)
+        const accepted = method === 'client_secret_post' ? 'post' : 'basic'
+        const answer = judgeEndpointAnswer(response, accepted, clock)
+        if (requests === REQUESTS_MAX) return answer
         // Upstreams choose the method (RFC 6749 section 2.3.1). After invalid_client the refresh token is
         // not consumed, so the other method can be tried.
-        if (answer.tag !== 'refused' || answer.error !== 'invalid_client') break
+        if (answer.tag === 'refused' && answer.error === 'invalid_client') at += 1
+        else if (response.tag !== 'none' || response.fault !== CONNECTION_BROKE) return answer
+        if (at === methods.length) return answer
       }
-      return answer!
     },
     close: () => upstreams.destroy(),
   }
-}
-
-function requestOf(secret: OAuthSecret, clientAuth: ClientAuth) {
-  const { clientId, clientSecret, refreshToken, scope } = secret
-  const form = new URLSearchParams(
-    refreshToken === null
-      ? { grant_type: 'client_credentials' }
-      : { grant_type: 'refresh_token', refresh_token: refreshToken },
-  )
-  if (scope !== null) form.set('scope', scope)
-  const headers: Record<string, string> = {
-    accept: 'application/json',
-    'accept-encoding': 'identity',
-    'content-type': 'application/x-www-form-urlencoded',
-    'user-agent': 'svc',
-  }
-  if (clientSecret !== null && clientAuth === 'basic') {
-    // RFC 6749 section 2.3.1: both parts are form-encoded.
-    const pair = `${formEncoded(clientId)}:${formEncoded(clientSecret)}`
-    headers['authorization'] = `Basic ${Buffer.from(pair).toString('base64')}`
-  } else {
-    form.set('client_id', clientId)
-    if (clientSecret !== null) form.set('client_secret', clientSecret)
-  }
-  return { headers, body: form.toString() }
-}
-
-function formEncoded(text: string): string {
-  return new URLSearchParams({ '': text }).toString().slice(1)
 }

@@ -134,6 +134,14 @@ const replies = {
   unknown_credential: problem(404, 'not-found', {
     detail: 'There is no such credential, or the caller has no grant for it.',
   }),
+  reauthorization_required: problem(424, 'failed-dependency', {
+    error: 'policy_denied',
+    detail:
+      'The upstream refuses the refresh token of the credential. Its owner must store a new one.',
+    reason: 'reauthorization_required',
+    members: { reason: 'reauthorization_required' },
+    headers: status('http_request_denied'),
+  }),
   budget_exceeded: problem(
     429,
     'rate-limited',

@@ -42,9 +42,11 @@ export const CreateCredential = z
     label,
     auth_scheme: authScheme.optional(),
     allowed_hosts: hosts.default([]),
-    secret: secret
-      .optional()
-      .meta({ description: 'If omitted for an ssh_ca, a key is generated.', writeOnly: true }),
+    secret: secret.optional().meta({
+      description:
+        'If omitted for an ssh_ca, a key is generated. For schemes whose secret is a document: a JSON object, or its text.',
+      writeOnly: true,
+    }),
     token_of: idText()
       .optional()
       .meta({

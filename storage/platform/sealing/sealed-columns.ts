@@ -2,7 +2,7 @@
  * The columns whose sealed values live longer than a day, which a rotation seals again. Values of `form_answers`,
  * `authorization_requests.answer`, `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed` and `console_sessions` expire before.
  */
-import { managedTokenContext } from '../../vault/managed-tokens.js'
+import { managedTokenContext, tokenAnswerContext } from '../../vault/managed-tokens.js'
 import { mailContext } from '../../operations/outgoing-mail.js'
 import { SYSTEM_TENANT_ID } from './seal.js'
 import type { SealContext } from './sealer.js'
@@ -39,6 +39,7 @@ const of = (
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   of('vault_credentials', 'secret', credentialSecretContext),
   of('vault_managed_tokens', 'token', managedTokenContext, { id: 'credential_id' }),
+  of('vault_managed_tokens', 'answer', tokenAnswerContext, { id: 'credential_id' }),
   of('wallets', 'key_sealed', walletKeyContext),
   of('webhooks', 'secret', webhookSecretContext),
   of('webhooks', 'previous_secret', webhookSecretContext),

@@ -37,6 +37,7 @@ import { budget, walletAgent } from '../../support/commerce/wallet.js'
 import { apiOf, expected, type Workspace } from '../../support/api.js'
 import { sharedService } from '../../support/service.js'
 import type { Json } from '../../support/identity/tenant-agent.js'
+import { tokenUpstream } from '../../support/vault/token-upstream.js'
 import { departed, throughHome, upstreamFixture } from '../../support/vault/upstream.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
 
@@ -312,7 +313,30 @@ const vaultAndEgress = once(async () => {
   await expected(200, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
   await expected(429, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
   await expected(200, api.post(`/api/v1/vault/grants/${String(grant['id'])}/revoke`, token))
+  await lapsed(token, grantee, agent)
 })
+
+/** A call with a refresh token that its upstream refuses. */
+async function lapsed(token: string, grantee: Json, agent: string): Promise<void> {
+  const upstream = await tokenUpstream('another refresh token')
+  const secret = { token_url: upstream.url, client_id: 'c', refresh_token: 'rt' }
+  const credential = await expected(
+    201,
+    api.post(CREDENTIALS, token, {
+      provider: 'upstream',
+      label: 'Account',
+      secret,
+      auth_scheme: 'oauth2_refresh',
+      credential_type: 'custom',
+      allowed_hosts: [UPSTREAM_NAME],
+    }),
+  )
+  const credentialId = String(credential['id'])
+  await expected(201, api.post(`${CREDENTIALS}/${credentialId}/grants`, token, grantee))
+  const headers = bodyCall({ credentialId }, `${upstream.origin}/api`)
+  await expected(424, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
+  await upstream.close()
+}
 
 const providers = once(async () => {
   const sso = apiOf(running)
@@ -475,6 +499,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'admin.delegation.revoked': usersAndOrganizations,
   'vault.credential.created': vaultAndEgress,
   'vault.credential.accessed': vaultAndEgress,
+  'vault.credential.reauthorization_required': vaultAndEgress,
   'vault.grant.revoked': vaultAndEgress,
   'vault.budget.exceeded': vaultAndEgress,
   'egress.stream.closed': vaultAndEgress,

@@ -1,6 +1,9 @@
-/** The token endpoint of a loopback upstream; it rotates refresh tokens and accepts each once. */
+/**
+ * The token endpoint of a loopback upstream; it rotates refresh tokens and accepts each once. Below `/api` is an API
+ * that takes its tokens and repeats the request.
+ */
 import { createServer } from 'node:https'
-import type { IncomingHttpHeaders } from 'node:http'
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http'
 import type { AddressInfo } from 'node:net'
 import {
   UPSTREAM_CERT,
@@ -11,6 +14,8 @@ import {
 export type TokenRequest = {
   readonly headers: IncomingHttpHeaders
   readonly form: Readonly<Record<string, string>>
+  readonly path: string
+  readonly text: string
 }
 export type TokenReply = {
   readonly status?: number
@@ -19,8 +24,25 @@ export type TokenReply = {
   readonly body?: unknown
 }
 
+/** A call of the API. */
+export type ApiRequest = {
+  readonly method: string
+  readonly authorization: string
+  readonly body: string
+}
+
 export interface TokenUpstream {
   readonly url: string
+  readonly origin: string
+  readonly apiRequests: readonly ApiRequest[]
+  /** What it answers to a refresh token. */
+  issue(refreshToken: string): TokenReply
+  /** The API answers 401 to this token, or to all. */
+  reject(token: string): void
+  /** Ends the connection of the next requests for a token, without an answer. */
+  breakNext(count: number): void
+  /** Connections that were ended. */
+  readonly broken: number
   readonly tokenRequests: readonly TokenRequest[]
   /** The next responses; null to issue tokens. */
   answer(reply: ((request: TokenRequest) => TokenReply | Promise<TokenReply>) | null): void
@@ -36,8 +58,23 @@ export async function tokenUpstream(first = 'rt-0'): Promise<TokenUpstream> {
   let more: Readonly<Record<string, unknown>> = {}
   let current = first
   let count = 0
+  const apiRequests: ApiRequest[] = []
+  const rejected = new Set<string>()
+  let toBreak = 0
+  let broken = 0
 
-  function issue({ form }: TokenRequest): TokenReply {
+  /** Repeats the request with every token that it knows. */
+  function api({ method = '', headers }: IncomingMessage, body: string): TokenReply {
+    const { authorization = '' } = headers
+    apiRequests.push({ method, authorization, body })
+    const token = authorization.replace('Bearer ', '')
+    if (rejected.has(token) || rejected.has('all'))
+      return { status: 401, body: { error: 'rejected' } }
+    const known = Array.from({ length: count }, (_, nth) => `at-${nth + 1}`)
+    return { body: { authorization, body, known } }
+  }
+
+  function issue({ form }: Pick<TokenRequest, 'form'>): TokenReply {
     const refreshing = form['grant_type'] === 'refresh_token'
     if (refreshing && form['refresh_token'] !== current) {
       return { status: 400, body: { error: 'invalid_grant', error_description: 'reused' } }
@@ -55,25 +92,45 @@ export async function tokenUpstream(first = 'rt-0'): Promise<TokenUpstream> {
     }
   }
 
+  async function answerOf(request: IncomingMessage, text: string): Promise<TokenReply> {
+    if (request.url?.startsWith('/api')) return api(request, text)
+    const form = Object.fromEntries(new URLSearchParams(text))
+    const tokenRequest = { headers: request.headers, form, path: request.url ?? '', text }
+    tokenRequests.push(tokenRequest)
+    return (scripted ?? issue)(tokenRequest)
+  }
+
   const server = createServer({ key: UPSTREAM_KEY, cert: UPSTREAM_CERT }, (request, response) => {
     const chunks: Buffer[] = []
     request.on('data', (chunk: Buffer) => chunks.push(chunk))
     request.on('end', () => {
-      const form = Object.fromEntries(new URLSearchParams(Buffer.concat(chunks).toString()))
-      const tokenRequest = { headers: request.headers, form }
-      tokenRequests.push(tokenRequest)
-      void Promise.resolve((scripted ?? issue)(tokenRequest)).then(
-        ({ status = 200, headers, body }) => {
-          response.writeHead(status, { 'content-type': 'application/json', ...headers })
-          response.end(typeof body === 'string' ? body : JSON.stringify(body))
-        },
-      )
+      if (toBreak > 0 && request.url === '/token') {
+        toBreak -= 1
+        broken += 1
+        return void request.socket.destroy()
+      }
+      const text = Buffer.concat(chunks).toString()
+      void answerOf(request, text).then(({ status = 200, headers, body }) => {
+        response.writeHead(status, { 'content-type': 'application/json', ...headers })
+        response.end(typeof body === 'string' ? body : JSON.stringify(body))
+      })
     })
   })
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve))
+  const origin = `https://${UPSTREAM_NAME}:${(server.address() as AddressInfo).port}`
   return {
-    url: `https://${UPSTREAM_NAME}:${(server.address() as AddressInfo).port}/token`,
+    url: `${origin}/token`,
+    origin,
     tokenRequests,
+    apiRequests,
+    issue: (token) => issue({ form: { grant_type: 'refresh_token', refresh_token: token } }),
+    breakNext: (next) => {
+      toBreak = next
+    },
+    get broken() {
+      return broken
+    },
+    reject: (token) => void rejected.add(token),
     answer: (reply) => {
       scripted = reply
     },

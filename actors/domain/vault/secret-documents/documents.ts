@@ -1,13 +1,16 @@
 /** Secrets that are JSON documents, by `auth_scheme`. */
 import type { z } from 'zod'
-import type { SignedScheme } from '../egress.js'
+import type { SignedScheme, TokenScheme } from '../egress.js'
 import { HmacSecret } from './hmac.js'
+import { ClientCredentialsSecret, RefreshSecret } from './oauth.js'
 
-type DocumentScheme = SignedScheme
+type DocumentScheme = SignedScheme | TokenScheme
 
 /** A new scheme is a row. */
 export const SECRET_DOCUMENTS = {
   hmac: HmacSecret,
+  oauth2_client_credentials: ClientCredentialsSecret,
+  oauth2_refresh: RefreshSecret,
 } as const satisfies Readonly<Record<DocumentScheme, z.ZodType>>
 
 /** The secret of a scheme, as it was validated when it was stored. */

@@ -106,6 +106,12 @@ export async function exportCredential(
         'the token endpoint of the upstream is not an allowed target',
         'export_denied',
       )
+    case 'lapsed':
+      return refuse(
+        'invalid_target',
+        'the upstream refused the refresh token: the credential needs a new one',
+        'upstream_refused',
+      )
     case 'refused':
       return refuse(
         'invalid_target',

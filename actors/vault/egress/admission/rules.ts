@@ -4,7 +4,7 @@ import type { BudgetRefusal } from '../../../domain/vault/budgets.js'
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import { type ProxyMethod, readAuthScheme } from '../../../domain/vault/egress.js'
-import { CREDENTIAL_TYPES } from '../../../domain/entities/vault.js'
+import { isForEgress } from '../../../domain/entities/vault.js'
 import { hasParameter } from '../inject/injection.js'
 import type { HeaderPair, ProxyOutcome } from '../protocol.js'
 
@@ -62,8 +62,7 @@ export function judgeCall(
   }
   const active = authorities.filter((each) => isActive(each, now))
   if (active.length === 0) return UNKNOWN
-  // The next release may know further types.
-  if (CREDENTIAL_TYPES[row.credentialType]?.egress !== true) {
+  if (!isForEgress(row.credentialType, row.authScheme)) {
     const detail = `The egress proxy does not support credentials of type ${row.credentialType}.`
     return denied('credential_type_unsupported', detail)
   }

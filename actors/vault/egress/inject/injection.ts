@@ -17,6 +17,7 @@ export function inject(scheme: SentScheme, secret: Uint8Array): Injection {
   const { name } = scheme
   switch (scheme.kind) {
     case 'field':
+    case 'token':
       return { header: [name, scheme.prefix + fieldText(bytes)], query: null }
     case 'basic':
       return { header: [name, scheme.prefix + bytes.toString('base64')], query: null }

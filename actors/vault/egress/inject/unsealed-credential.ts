@@ -9,8 +9,8 @@ import {
   credentialSecretContext,
   type HeldCredentialRow,
 } from '../../../../storage/vault/vault-credentials.js'
-import { readAuthScheme, type SignedScheme } from '../../../domain/vault/egress.js'
-import type { ManagedOutcome, ManagedTokens } from '../../vault/protocol.js'
+import { readAuthScheme, type SignedScheme, tokenSourceOf } from '../../../domain/vault/egress.js'
+import type { ManagedOutcome, ManagedTokens, RejectedToken } from '../../vault/protocol.js'
 import { inject, type Injection } from './injection.js'
 import { SecretEncodings } from '../redact/redaction.js'
 import type { HeldBytes } from '../admission/shares.js'
@@ -27,11 +27,13 @@ export interface UnsealedCredential {
   readonly signing: Signing | null
   /** The byte strings that redaction removes from the response. */
   readonly encodings: SecretEncodings
+  /** The access token, of a credential that gets one for itself. */
+  readonly token: RejectedToken | null
   /** Called once per `unseal`, at the end of the call. */
   release(): void
 }
 
-/** Thrown when the access token that the credential refers to (`token_of`) is unavailable. */
+/** Thrown when the access token of the credential is unavailable. */
 export class TokenUnavailable extends Error {
   override readonly name = 'TokenUnavailable'
   readonly why: Exclude<ManagedOutcome, { tag: 'token' }>
@@ -68,6 +70,7 @@ export function createCredentialCache(
     cached: CachedCredential,
     { authScheme }: HeldCredentialRow,
     secret: Uint8Array,
+    former?: Uint8Array,
   ) {
     try {
       const scheme = readAuthScheme(authScheme)
@@ -80,7 +83,12 @@ export function createCredentialCache(
       const held = memoryOf?.(cached.tenantId)
       cached.held = held
       cached.injection = inject(scheme, secret)
-      cached.encodings = new SecretEncodings(secret, scheme, (count) => held?.take(count) ?? true)
+      const reserve = (count: number) => held?.take(count) ?? true
+      cached.encodings = new SecretEncodings(
+        former === undefined ? secret : [secret, former],
+        scheme,
+        reserve,
+      )
     } finally {
       secret.fill(0)
     }
@@ -105,20 +113,24 @@ export function createCredentialCache(
     return cached
   }
 
-  /** For `token_of`: the managed token has its own cache, so each call unseals a copy. */
-  async function loadToken(tenantId: string, row: HeldCredentialRow, tokenOf: string) {
-    const outcome = await managed.get(tenantId, tokenOf)
+  /** The managed token has its own cache, so each call unseals a copy. */
+  async function loadToken(tenantId: string, row: HeldCredentialRow, source: string) {
+    const outcome = await managed.get(tenantId, source)
     if (outcome.tag !== 'token') throw new TokenUnavailable(outcome)
     const cached = new CachedCredential(tenantId, row, () => void inMemory.delete(cached))
     cached.users = 1
-    prepare(cached, row, Buffer.from(outcome.accessToken, 'utf8'))
+    const { accessToken, previous } = outcome
+    const former = previous === null ? undefined : Buffer.from(previous, 'utf8')
+    prepare(cached, row, Buffer.from(accessToken, 'utf8'), former)
+    if (row.tokenOf === null) cached.token = outcome
     inMemory.add(cached)
     return cached
   }
 
   return {
     unseal(tenantId, row) {
-      if (row.tokenOf !== null) return loadToken(tenantId, row, row.tokenOf)
+      const source = tokenSourceOf(row)
+      if (source !== null) return loadToken(tenantId, row, source)
       const known = shared.get(row.id)
       const isFresh = known !== undefined && clock.monotonicMs() < known.sharedUntilMs
       const cached = isFresh && known.isOf(row) ? known : begin(tenantId, row)
@@ -158,6 +170,7 @@ class CachedCredential implements UnsealedCredential {
   injection: Injection = { header: null, query: null }
   signing: Signing | null = null
   encodings: SecretEncodings = SecretEncodings.NONE
+  token: RejectedToken | null = null
   /** Null once it is unsealed. */
   loading: Promise<void> | null = null
   users = 0

@@ -56,6 +56,7 @@ function received(secret: Buffer, { kind }: AuthScheme): Buffer {
     case 'signed':
       return secret
     case 'field':
+    case 'token':
       return trimmed(secret)
   }
 }

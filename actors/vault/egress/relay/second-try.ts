@@ -22,8 +22,8 @@ type Sends = RelayEvents & {
 export function sendWithRetry(first: Sending, { relay, isOver, onStart, onEnd }: Sends): void {
   const { again } = first
   if (again === null) return void relay(first, { onStart, onEnd })
-  /** While the reason of a refusal is read, and after the decision for a second try. */
-  let isHeldBack = false
+  /** Until the answer to the caller: a relay may end before its answer begins. And after the decision for a second try. */
+  let isHeldBack = true
   let report: RelayReport | undefined
   const answer = (start: RelayStart) => {
     isHeldBack = false
@@ -33,7 +33,6 @@ export function sendWithRetry(first: Sending, { relay, isOver, onStart, onEnd }:
   relay(first, {
     onStart(start) {
       if (start.tag === 'failed' || !REFUSALS.has(start.status)) return answer(start)
-      isHeldBack = true
       decide(start).catch(() => answer(start))
     },
     onEnd(ended) {
