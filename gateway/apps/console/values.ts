@@ -63,7 +63,7 @@ type Value =
 type Fact = { readonly name: string; readonly label: Label; readonly value: Value }
 
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
-const STATUS = new Set(['status', 'outcome', 'state', 'environment', 'health'])
+const STATUS = new Set(['status', 'outcome', 'state', 'environment', 'health', 'receiver_type'])
 const ON = new Set(['active', 'enabled', 'ready', 'valid'])
 const ID =
   /(?:^|_)(?:id|ids|sub|kid|hash|fingerprint|did|sequence|serial)$|^(?:previous_|last_)?hash$|^event_number$/

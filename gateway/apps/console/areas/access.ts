@@ -320,6 +320,15 @@ export const accessResources: readonly ConsoleResource[] = [
     ],
   },
   {
+    name: 'signal-streams',
+    group: 'access',
+    docs: 'guides/webhooks/shared-signals',
+    list: get('/api/v1/signal-streams'),
+    id: 'stream_id',
+    named: ['description', 'aud'],
+    columns: ['description', 'aud', 'receiver_type', 'status', 'created_at'],
+  },
+  {
     name: 'events',
     group: 'access',
     docs: 'guides/webhooks/webhook-receivers',

@@ -415,6 +415,17 @@ test('a trusted issuer is created with a rule, and both are deleted', async (t) 
   t.is((await act(`${item}/do/delete`)).location, '/console/trusted-issuers?done=1')
 })
 
+test('a stream of security events is listed, and its page says how it is delivered', async (t) => {
+  const { rows } = await api.list('/api/v1/signal-streams', token)
+  const { stream_id: id, aud } = rows[0]!
+  const list = (await openConsole(browser, '/console/signal-streams')).html
+  t.regex(list, /data-status="enabled"/)
+  t.true(list.includes(String(aud)))
+  const { html } = await openConsole(browser, `/console/signal-streams/${String(id)}`)
+  t.regex(html, /urn:ietf:rfc:893[56]/)
+  t.regex(html, /Delivered events/)
+})
+
 test('vault: a credential is created, granted, and revoked', async (t) => {
   const item = made(
     t,
