@@ -8,7 +8,12 @@ export const SIGNED_SCHEMES = ['hmac'] as const
 export type SignedScheme = (typeof SIGNED_SCHEMES)[number]
 
 /** Schemes whose secret is a JSON document, with which the service gets access tokens. */
-export const TOKEN_SCHEMES = ['oauth2_client_credentials', 'oauth2_refresh'] as const
+export const TOKEN_SCHEMES = [
+  'oauth2_client_credentials',
+  'oauth2_refresh',
+  'github_app',
+  'gcp_service_account',
+] as const
 export type TokenScheme = (typeof TOKEN_SCHEMES)[number]
 
 /** An `auth_scheme` that sends the secret. The caller must not send the header or parameter of this name. */

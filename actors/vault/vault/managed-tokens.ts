@@ -44,6 +44,7 @@ import type { TokenEndpoint } from './token-endpoint.js'
 import {
   isOnAllowedHost,
   readTokenSource,
+  refreshTokenOf,
   type TokenSource,
   withRefreshToken,
 } from './token-source.js'
@@ -398,8 +399,8 @@ async function store(
   const token = await sealer.seal(tenantId, managedTokenContext(credentialId), text)
   text.fill(0)
   let renewed: Uint8Array | null = null
-  const { document: stored } = readTokenSource(credential.authScheme, document)
-  if (refreshToken !== null && stored.refresh_token !== refreshToken) {
+  const stored = refreshTokenOf(readTokenSource(credential.authScheme, document))
+  if (refreshToken !== null && stored !== undefined && stored !== refreshToken) {
     const replaced = withRefreshToken(document, refreshToken)
     renewed = await sealer.seal(tenantId, credentialSecretContext(credentialId), replaced)
     replaced.fill(0)

@@ -2,6 +2,7 @@
 import type { RefreshFailure } from './protocol.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { ClientAuth } from '../../../storage/vault/managed-tokens.js'
+import type { TokenSource } from './token-source.js'
 
 const TOKEN_CHARS_MAX = 16 * 1024
 const LIFETIME_SECS_MAX = 365 * 86_400
@@ -34,6 +35,19 @@ export type TokenAnswer =
     }
   | RefreshFailure
 
+/** The answer in the form of RFC 6749. GitHub answers in another one. */
+export function asOAuth(
+  { kind }: TokenSource,
+  answer: EndpointAnswer,
+  clock: Clock,
+): EndpointAnswer {
+  if (kind !== 'github_app' || answer.tag === 'none' || !isObject(answer.document)) return answer
+  const { token, expires_at: end } = answer.document
+  const leftMs = Date.parse(String(end)) - clock.now().getTime()
+  const document = { access_token: token, token_type: 'bearer', expires_in: leftMs / 1000 }
+  return { ...answer, document }
+}
+
 export function judgeEndpointAnswer(
   answer: EndpointAnswer,
   clientAuth: ClientAuth,
@@ -46,7 +60,9 @@ export function judgeEndpointAnswer(
   }
   const { status, retryAfter, document } = answer
   const members = isObject(document) ? document : null
-  if (status === 408 || status === 429 || status >= 500) {
+  // GitHub limits rates with 403.
+  const isLimited = status === 429 || (status === 403 && retryAfter !== null)
+  if (status === 408 || isLimited || status >= 500) {
     return {
       tag: 'unavailable',
       fault: `status_${status}`,

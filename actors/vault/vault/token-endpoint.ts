@@ -12,7 +12,12 @@ import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
 import { parseStrictJson } from '../../platform/jose/strict-json.js'
 import { methodsOf, type TokenRequest, tokenRequest } from './token-request.js'
 import { type TokenSource, tokenUrlOf } from './token-source.js'
-import { type EndpointAnswer, judgeEndpointAnswer, type TokenAnswer } from './token-answer.js'
+import {
+  asOAuth,
+  type EndpointAnswer,
+  judgeEndpointAnswer,
+  type TokenAnswer,
+} from './token-answer.js'
 
 /** Time limit of both requests together. */
 const LIMIT_MS = 30_000
@@ -95,7 +100,7 @@ export function createTokenEndpoint({
         const request = await tokenRequest(source, method, clock.nowSecs())
         const response = await post(target.url, request, signal)
         const accepted = method === 'client_secret_post' ? 'post' : 'basic'
-        const answer = judgeEndpointAnswer(response, accepted, clock)
+        const answer = judgeEndpointAnswer(asOAuth(source, response, clock), accepted, clock)
         if (requests === REQUESTS_MAX) return answer
         // Upstreams choose the method (RFC 6749 section 2.3.1). After invalid_client the refresh token is
         // not consumed, so the other method can be tried.

@@ -1,6 +1,7 @@
 /**
  * The details of a feature in the capabilities document: which parts of a protocol are supported.
  */
+import { AUTH_SCHEMES } from '../../../actors/domain/vault/egress.js'
 import { type EventType, offeredEventTypes } from '../../../actors/domain/events.js'
 import { knownAssets } from '../../../actors/commerce/payments/x402/known-assets.js'
 import { registriesIn } from './registries.js'
@@ -45,7 +46,7 @@ export function featureDetails(
   const networks = knownAssets(chains).map(({ network }) => network)
   return {
     // The base URL of POST /v1/proxy and /v1/proxy/body.
-    'vault.egress': { url: server.egress_url },
+    'vault.egress': { url: server.egress_url, auth_schemes: AUTH_SCHEMES },
     'agents.erc8004': {
       chains: registriesIn(chains).map(({ network }) => network),
       events: settings.deployment.embedded_chain_monitor,

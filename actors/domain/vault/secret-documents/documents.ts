@@ -1,8 +1,10 @@
 /** Secrets that are JSON documents, by `auth_scheme`. */
 import type { z } from 'zod'
 import type { SignedScheme, TokenScheme } from '../egress.js'
+import { GitHubAppSecret } from './github-app.js'
 import { HmacSecret } from './hmac.js'
 import { ClientCredentialsSecret, RefreshSecret } from './oauth.js'
+import { ServiceAccountSecret } from './service-account.js'
 
 type DocumentScheme = SignedScheme | TokenScheme
 
@@ -11,6 +13,8 @@ export const SECRET_DOCUMENTS = {
   hmac: HmacSecret,
   oauth2_client_credentials: ClientCredentialsSecret,
   oauth2_refresh: RefreshSecret,
+  github_app: GitHubAppSecret,
+  gcp_service_account: ServiceAccountSecret,
 } as const satisfies Readonly<Record<DocumentScheme, z.ZodType>>
 
 /** The secret of a scheme, as it was validated when it was stored. */

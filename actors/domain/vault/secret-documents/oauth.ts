@@ -1,6 +1,6 @@
 /** The secrets of `oauth2_client_credentials` and `oauth2_refresh` (docs/guides/vault/oauth-credentials.md). */
-import { createPrivateKey, type KeyObject } from 'node:crypto'
 import { z } from 'zod'
+import { SigningPem } from './private-keys.js'
 
 /** Parameters that the service sets. */
 const OWN_PARAMETERS = new Set([
@@ -22,31 +22,6 @@ const url = text(2048)
 const printable = (max: number) =>
   text(max).regex(/^[\x20-\x7e]+$/, 'Must have printable ASCII characters only.')
 
-const privateKey = (isAllowed: (key: KeyObject) => boolean, words: string) =>
-  text(16_384).refine((pem) => {
-    const key = keyOf(pem)
-    return key !== null && isAllowed(key)
-  }, words)
-
-function keyOf(pem: string): KeyObject | null {
-  try {
-    return createPrivateKey(pem)
-  } catch {
-    return null
-  }
-}
-
-const isLongRsa = ({ asymmetricKeyType, asymmetricKeyDetails }: KeyObject): boolean =>
-  asymmetricKeyType === 'rsa' && (asymmetricKeyDetails?.modulusLength ?? 0) >= 2048
-
-/** The signature algorithm of a key (RFC 7518, RFC 8037); null for other keys. */
-export function algorithmOf(key: KeyObject): string | null {
-  if (isLongRsa(key)) return 'RS256'
-  if (key.asymmetricKeyType === 'ed25519') return 'EdDSA'
-  const curve = key.asymmetricKeyDetails?.namedCurve
-  return curve === 'prime256v1' ? 'ES256' : curve === 'secp384r1' ? 'ES384' : null
-}
-
 const AUTH_METHODS = [
   'client_secret_basic',
   'client_secret_post',
@@ -61,10 +36,7 @@ const oauthMembers = {
   scope: printable(4096).optional(),
   /** Default: private_key_jwt with a key, none without a secret; else the one of basic and post that works. */
   auth_method: z.enum(AUTH_METHODS).optional(),
-  private_key: privateKey(
-    (key) => algorithmOf(key) !== null,
-    'Must be a PEM private key: RSA of 2048 bits or more, EC P-256 or P-384, or Ed25519.',
-  ).optional(),
+  private_key: SigningPem.optional(),
   kid: printable(256).optional(),
   audience: printable(2048).optional(),
   resource: z.union([url, z.array(url).min(1).max(8)]).optional(),
