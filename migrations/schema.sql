@@ -3040,6 +3040,22 @@ alter table siwe_nonces enable row level security;
 alter table siwe_nonces force row level security;
 create policy tenant on siwe_nonces using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table ssh_authorities (
+  tenant_id uuid not null,
+  credential_id uuid not null,
+  list_public_key text not null,
+  list_private_sealed bytea not null,
+  revoked_keys text[] default '{}'::text[] not null,
+  list_digest text,
+  list_version bigint default 0 not null,
+  created_at timestamp with time zone not null,
+  constraint ssh_authorities_pkey PRIMARY KEY (tenant_id, credential_id),
+  constraint ssh_authorities_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
+);
+alter table ssh_authorities enable row level security;
+alter table ssh_authorities force row level security;
+create policy tenant on ssh_authorities using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table ssh_certificates (
   tenant_id uuid not null,
   credential_id uuid not null,
@@ -3052,11 +3068,18 @@ create table ssh_certificates (
   issued_at timestamp with time zone not null,
   expires_at timestamp with time zone not null,
   revoked_at timestamp with time zone,
+  grant_id uuid,
+  delegation_id uuid,
+  public_key text,
+  revoked_reason text,
   constraint ssh_certificates_pkey PRIMARY KEY (tenant_id, credential_id, serial),
   constraint ssh_certificates_serial_check CHECK (((serial >= (1)::numeric) AND (serial <= '18446744073709551615'::numeric))),
   constraint ssh_certificates_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX ssh_certificates_expiry ON public.ssh_certificates USING btree (expires_at);
+CREATE INDEX ssh_certificates_of_agent ON public.ssh_certificates USING btree (agent_id) WHERE (revoked_at IS NULL);
+CREATE INDEX ssh_certificates_of_delegation ON public.ssh_certificates USING btree (tenant_id, delegation_id) WHERE (delegation_id IS NOT NULL);
+CREATE INDEX ssh_certificates_of_grant ON public.ssh_certificates USING btree (tenant_id, grant_id) WHERE (grant_id IS NOT NULL);
 CREATE INDEX ssh_certificates_revoked ON public.ssh_certificates USING btree (tenant_id, credential_id) WHERE (revoked_at IS NOT NULL);
 alter table ssh_certificates enable row level security;
 alter table ssh_certificates force row level security;
@@ -3506,6 +3529,7 @@ create table vault_credentials (
   constraint vault_credentials_tenant_id_token_of_fkey FOREIGN KEY (tenant_id, token_of) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX vault_credentials_listed ON public.vault_credentials USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX vault_credentials_ssh_ca ON public.vault_credentials USING btree (id) WHERE (ca_public_key IS NOT NULL);
 CREATE INDEX vault_credentials_token_of ON public.vault_credentials USING btree (tenant_id, token_of) WHERE (token_of IS NOT NULL);
 alter table vault_credentials enable row level security;
 alter table vault_credentials force row level security;

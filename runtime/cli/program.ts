@@ -34,6 +34,7 @@ const COMMANDS: Readonly<Record<string, () => Promise<(program: Command) => void
   apply: async () => (await import('./apply/apply.js')).applyCommand,
   run: async () => (await import('./run.js')).runCommand,
   egress: async () => (await import('./egress.js')).egressCommand,
+  ssh: async () => (await import('./ssh/ssh.js')).sshCommand,
   seed: async () => (await import('./seed/seed.js')).seedCommand,
   completion: async () => (await import('./completion.js')).completionCommand,
   tour: async () => (await import('./tour/tour.js')).tourCommand,

@@ -39,6 +39,8 @@ const OF_IDENTITY: ReadonlySet<string> = new Set([
   'agent token',
   'agent delegate',
 ])
+/** Commands that need `--url` only for what they fetch. */
+const OF_HOST: ReadonlySet<string> = new Set(['ssh host-setup'])
 const NO_DEPLOYMENT: Target = { deployment: null, from: 'the command uses named files only' }
 
 let announced: Target | undefined
@@ -83,6 +85,7 @@ async function targetOf(command: Command): Promise<Target | undefined> {
     const byDefault = url === origin ? 'svc login' : 'default'
     return { deployment: withoutUser(url), from: isDefault ? byDefault : '--url' }
   }
+  if (OF_HOST.has(path)) return NO_DEPLOYMENT
   if (OF_IDENTITY.has(path)) return targetOfIdentity(options['agentFile'])
   // Loads every setting of the service, which the commands above do not need.
   const { loadSettings } = await import('../process/configuration/load-settings.js')

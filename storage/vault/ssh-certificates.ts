@@ -1,5 +1,6 @@
 /** Signed SSH certificates, kept until they expire, for revocation. */
-import { allRows, allValues, execute, firstRow, type Transaction } from '../platform/sql.js'
+import type { CertificateName } from '../../actors/domain/vault/certificate-name.js'
+import { allRows, allValues, execute, type Transaction } from '../platform/sql.js'
 import { removing } from '../platform/portable/expiry.js'
 
 type SshCertificateRow = {
@@ -13,6 +14,11 @@ type SshCertificateRow = {
   principals: readonly string[]
   /** The OpenSSH line of the CA key that signed it. */
   caPublicKey: string
+  /** What it was issued under; null for the owner of the authority. */
+  grantId: string | null
+  delegationId: string | null
+  /** The OpenSSH line of the certified key. */
+  publicKey: string
   issuedAt: Date
   expiresAt: Date
 }
@@ -21,8 +27,9 @@ export const insertSshCertificate = (tx: Transaction, c: SshCertificateRow) =>
   execute(tx, {
     name: 'ssh_certificate.insert',
     text: `insert into ssh_certificates (tenant_id, credential_id, serial, agent_id, key_id,
-             target_host, principals, ca_public_key, issued_at, expires_at)
-           values ($1, $2, $3::numeric, $4, $5, $6, $7, $8, $9, $10)`,
+             target_host, principals, ca_public_key, issued_at, expires_at, grant_id, delegation_id,
+             public_key)
+           values ($1, $2, $3::numeric, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)`,
     values: [
       c.tenantId,
       c.credentialId,
@@ -34,30 +41,42 @@ export const insertSshCertificate = (tx: Transaction, c: SshCertificateRow) =>
       c.caPublicKey,
       c.issuedAt,
       c.expiresAt,
+      c.grantId,
+      c.delegationId,
+      c.publicKey,
     ],
   })
 
-type RevokedCertificate = { readonly revokedAt: Date; readonly first: boolean }
+type RevokedCertificate = {
+  readonly serial: string
+  readonly revokedAt: Date
+  readonly first: boolean
+}
 
-/** Revokes a certificate; undefined when it is unknown or has expired. */
-export const revokeCertificate = (
+/** Revokes the unexpired certificates with a name. Those that were revoked before stay as they are. */
+export const revokeCertificates = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
-  serial: string,
+  [by, value]: readonly [CertificateName, string],
   now: Date,
 ) =>
-  firstRow<RevokedCertificate>(tx, {
+  allRows<RevokedCertificate>(tx, {
     name: 'ssh_certificate.revoke',
     text: `with found as (
              select serial, revoked_at from ssh_certificates
-             where tenant_id = $1 and credential_id = $2 and serial = $3::numeric
-               and expires_at > $4
+             where tenant_id = $1 and credential_id = $2 and expires_at > $3
+               and case $4 when 'serial' then serial::text = $5 when 'key_id' then key_id = $5
+                 when 'public_key' then public_key = $5 when 'principal' then $5 = any(principals)
+                 else delegation_id::text = $5 end
              for update)
-           update ssh_certificates c set revoked_at = coalesce(found.revoked_at, $4) from found
+           update ssh_certificates c set revoked_at = coalesce(found.revoked_at, $3),
+             revoked_reason = case when found.revoked_at is null then $4 else c.revoked_reason end
+           from found
            where c.tenant_id = $1 and c.credential_id = $2 and c.serial = found.serial
-           returning c.revoked_at as "revokedAt", found.revoked_at is null as first`,
-    values: [tenantId, credentialId, serial, now],
+           returning c.serial::text as serial, c.revoked_at as "revokedAt",
+             found.revoked_at is null as first`,
+    values: [tenantId, credentialId, now, by, value],
   })
 
 /** The revoked, unexpired certificates of an authority, by CA key. */
@@ -67,9 +86,9 @@ export const listRevokedCertificates = (
   credentialId: string,
   now: Date,
 ) =>
-  allRows<{ caPublicKey: string; serial: string; revokedAt: Date }>(tx, {
+  allRows<{ caPublicKey: string; serial: string }>(tx, {
     name: 'ssh_certificate.revoked',
-    text: `select ca_public_key as "caPublicKey", serial::text as serial, revoked_at as "revokedAt"
+    text: `select ca_public_key as "caPublicKey", serial::text as serial
            from ssh_certificates
            where tenant_id = $1 and credential_id = $2 and revoked_at is not null
              and expires_at > $3

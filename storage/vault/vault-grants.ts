@@ -1,7 +1,8 @@
 /** Grants: who may use a credential, with which limits, until when. */
 import type { CredentialType, Grant } from '../../actors/domain/entities/vault.js'
 import type { Budget } from '../../actors/domain/vault/budgets.js'
-import { allRows, onlyRow, onlyValue, type Transaction } from '../platform/sql.js'
+import { ending } from '../platform/ends/ending.js'
+import { allRows, isChanged, onlyRow, onlyValue, type Transaction } from '../platform/sql.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 
 /** Properties of the credential at the time of the grant. */
@@ -74,14 +75,16 @@ export const listVaultGrantRows = (
     values: [tenantId, credentialId, limit, after?.createdAt ?? null, after?.id ?? null],
   })
 
-/** Revokes a grant. `first` is false when it was revoked already. */
+/** Revokes a grant, with the certificates that it signed. `first` is false when it was revoked already. */
 export async function revokeVaultGrantRow(
   tx: Transaction,
   tenantId: string,
   id: string,
   now: Date,
 ): Promise<{ grant: VaultGrantRow; first: boolean } | undefined> {
-  const { rows: ended } = await tx.query<VaultGrantRow>({
+  const { rows: ended } = await ending(tx, 'grant.revoked', [
+    { tenantId, id },
+  ]).query<VaultGrantRow>({
     name: 'vault_grant.revoke',
     text: `update vault_grants set revoked_at = $3
            where tenant_id = $1 and id = $2 and revoked_at is null returning ${COLUMNS}`,
@@ -103,14 +106,25 @@ export const revokeGrantsOf = (
   credentialId: string,
   now: Date,
 ) =>
-  allRows<VaultGrantRow>(tx, {
+  allRows<VaultGrantRow>(ending(tx, 'grant.revoked'), {
     name: 'vault_grant.revoke_all',
     text: `update vault_grants set revoked_at = $3
            where tenant_id = $1 and credential_id = $2 and revoked_at is null returning ${COLUMNS}`,
     values: [tenantId, credentialId, now],
   })
 
-/** Grants to an agent that let it sign with a credential: active before ended, newest first. */
+/** A grant to sign, and when its delegation expires. Null for the grant of an agent. */
+export type SigningGrantRow = VaultGrantRow & { readonly delegationEndsAt: Date | null }
+
+const OF_SIGNER = `and (grantee_type = 'agent' and grantee_id = $3::text
+             or grantee_type = 'delegation' and exists (select from delegations d
+               where d.tenant_id = $1 and d.id::text = grantee_id and d.agent_id = $3::text::uuid
+                 and d.revoked_at is null and d.expires_at > $5))`
+
+/**
+ * Grants that let an agent sign with a credential: its own, and the grants of active delegations to it. Active before ended,
+ * newest first.
+ */
 export const findSigningGrants = (
   tx: Transaction,
   tenantId: string,
@@ -118,14 +132,30 @@ export const findSigningGrants = (
   agentId: string,
   now: Date,
 ) =>
-  allRows<VaultGrantRow>(tx, {
+  allRows<SigningGrantRow>(tx, {
     name: 'vault_grant.of_agent',
-    text: `select ${COLUMNS} from vault_grants
-           where tenant_id = $1 and credential_id = $2 and grantee_type = 'agent'
-             and grantee_id = $3 and $4 = any(capabilities)
+    text: `select ${COLUMNS}, (select d.expires_at from delegations d where d.tenant_id = $1
+             and grantee_type = 'delegation' and d.id::text = grantee_id) as "delegationEndsAt"
+           from vault_grants
+           where tenant_id = $1 and credential_id = $2 and $4 = any(capabilities) ${OF_SIGNER}
            order by (revoked_at is null and (expires_at is null or expires_at > $5)) desc,
              created_at desc, id desc limit 100`,
     values: [tenantId, credentialId, agentId, 'sign', now],
+  })
+
+/** True if a grant is active. Holds it, and its delegation, against their end until the transaction ends. */
+export const holdSigningGrant = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  isChanged(tx, {
+    name: 'vault_grant.hold',
+    text: `with d as (
+             select id from delegations where tenant_id = $1 and revoked_at is null and expires_at > $3
+               and id = (select case when grantee_type = 'delegation' then grantee_id::uuid end
+                 from vault_grants where tenant_id = $1 and id = $2) for share)
+           select from vault_grants
+           where tenant_id = $1 and id = $2 and revoked_at is null
+             and (expires_at is null or expires_at > $3)
+             and (grantee_type = 'agent' or exists (select from d)) for share`,
+    values: [tenantId, id, now],
   })
 
 /** True if the agent is registered in the tenant or a member of its organization. */

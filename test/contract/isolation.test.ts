@@ -70,6 +70,8 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/.well-known/openid-credential-issuer/credential-issuers/{tenant_slug}': 'public metadata',
   '/.well-known/jwt-vc-issuer/credential-issuers/{tenant_slug}': 'public metadata',
   '/credential-issuers/{tenant_slug}/.well-known/jwks.json': 'public metadata',
+  '/ssh/{credential_id}/krl': 'public: hosts poll it',
+  '/ssh/{credential_id}/{file}': 'public: hosts poll it',
   '/status-lists/{status_list_id}': 'public: its URL is in every token',
   '/credential-types/{credential_type}': 'public metadata',
   '/credential-issuers/{tenant_slug}/nonce': 'for every wallet',

@@ -11,6 +11,7 @@ export type Denied = {
     | 'credential_type_unsupported'
     | 'grant_limited'
     | 'host_not_allowed'
+    | 'key_revoked'
     | 'not_owner'
     | 'secret_not_sent'
     | 'source_address_restricted'

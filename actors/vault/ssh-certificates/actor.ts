@@ -2,8 +2,14 @@
  * Signs short-lived SSH certificates with certificate authorities of the vault, revokes them, and
  * publishes revocation lists. Signing runs in the pool (compute.ts).
  */
-import { defineActor } from '../../../runtime/kernel/actor.js'
-import { getSshRevocationList, revokeSshCertificate, signSshCertificate } from './certificates.js'
+import { boundHandlers, defineActor } from '../../../runtime/kernel/actor.js'
+import { signSshCertificate } from './certificates.js'
+import {
+  getSshRevocationList,
+  getSshTrustFile,
+  pollSshRevocationList,
+  revokeSshCertificate,
+} from './lists.js'
 import type { SshCertificatesNeeds } from './needs.js'
 import { type SshCertificatesProtocol, sshCertificates } from './protocol.js'
 
@@ -12,10 +18,18 @@ export const sshCertificatesActor = defineActor<SshCertificatesProtocol, SshCert
   asks: {},
   mailbox: { capacity: 1024, inflightMax: 128 },
   supervision: { onFailure: 'resume' },
-  handlers: {
-    authority: ({ compute }, message, context) => compute.run('authority', message, context),
-    signSshCertificate,
-    revokeSshCertificate,
-    getSshRevocationList,
+  create: (needs) => {
+    const memory = { tenants: new Map(), signatures: new Map() }
+    return boundHandlers<SshCertificatesProtocol, SshCertificatesNeeds>(
+      {
+        authority: ({ compute }, message, context) => compute.run('authority', message, context),
+        signSshCertificate,
+        revokeSshCertificate,
+        getSshRevocationList,
+        pollSshRevocationList: pollSshRevocationList(memory),
+        getSshTrustFile: getSshTrustFile(memory),
+      },
+      needs,
+    )
   },
 })

@@ -1,15 +1,11 @@
-/** Signing and revoking certificates, and the list of the revoked ones. */
+/** Signing certificates. */
 import { type Denied, denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
-import {
-  insertSshCertificate,
-  listCertifyingKeys,
-  listRevokedCertificates,
-  revokeCertificate,
-} from '../../../storage/vault/ssh-certificates.js'
+import { isKeyRevoked } from '../../../storage/vault/ssh-authorities.js'
+import { insertSshCertificate } from '../../../storage/vault/ssh-certificates.js'
 import {
   credentialSecretContext,
   findVaultCredential,
@@ -17,16 +13,18 @@ import {
   type SecretCredentialRow,
   touchVaultCredentials,
 } from '../../../storage/vault/vault-credentials.js'
-import { findSigningGrants, type VaultGrantRow } from '../../../storage/vault/vault-grants.js'
-import { recordAudit } from '../../platform/record-audit.js'
+import {
+  findSigningGrants,
+  holdSigningGrant,
+  type SigningGrantRow,
+} from '../../../storage/vault/vault-grants.js'
 import { eventBy } from '../../domain/events.js'
 import { isUuid } from '../../domain/ids.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { Principal } from '../../domain/principal.js'
-import { encodeKrl } from './krl.js'
 import type { SshCertificatesNeeds, SshHandler } from './needs.js'
 import type { CertificateSigned, SignCertificate, SshUnknown } from './protocol.js'
-import { judgeRequest, readSerial, type CertificateTerms, sourcesWithin } from './rules.js'
+import { judgeRequest, type CertificateTerms, sourcesWithin } from './rules.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
 /** `valid_after` lies this far in the past, so that servers with a slow clock accept the certificate. */
@@ -66,6 +64,7 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
 
   const issuedAt = clock.now()
   const nowSecs = Math.floor(issuedAt.getTime() / 1000)
+  const validBeforeSecs = Math.min(nowSecs + terms.validitySecs, endSecs(grant))
   const keyId = `svc:${tenantId}:${principal.subject}`
   const serial = freshSerial(random)
   const authority = await sealer.open(tenantId, credentialSecretContext(row.id), row.secret!)
@@ -81,7 +80,7 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
         principals: terms.principals,
         targetHost: terms.targetHost,
         validAfterSecs: nowSecs - CLOCK_SKEW_SECS,
-        validBeforeSecs: nowSecs + terms.validitySecs,
+        validBeforeSecs,
         sourceAddresses: sources,
         forceCommand: request.forceCommand,
       },
@@ -93,7 +92,8 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
     return { tag: 'invalid', pointer: '/public_key', detail }
   }
   const { certificate, privateKey, publicKey, caPublicKey } = signing
-  const expiresAt = new Date((nowSecs + terms.validitySecs) * 1000)
+  const expiresAt = new Date(validBeforeSecs * 1000)
+  const certified = publicKey.split(' ').slice(0, 2).join(' ')
   const { targetHost, principals } = terms
   const signed: CertificateSigned = {
     tag: 'signed',
@@ -111,8 +111,10 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
   const recorded = await inTenant(database, tenantId, context, async (tx) => {
     // A revocation takes the same lock: it sees this certificate, or this call sees the revocation.
     const locked = await lockVaultCredential(tx, tenantId, row.id)
-    if (locked?.status !== 'active') return false
-    if (grant !== null && !(await stillGranted(tx, principal, grant, issuedAt))) return false
+    if (locked?.status !== 'active') return REVOKED
+    if (grant !== null && !(await holdSigningGrant(tx, tenantId, grant.id, issuedAt)))
+      return REVOKED
+    if (await isKeyRevoked(tx, tenantId, row.id, certified)) return KEY_REVOKED
     await touchVaultCredentials(tx, tenantId, [row.id], issuedAt)
     await insertSshCertificate(tx, {
       tenantId,
@@ -123,75 +125,25 @@ export const signSshCertificate: SshHandler<'signSshCertificate'> = async (
       targetHost,
       principals,
       caPublicKey,
+      grantId: grant?.id ?? null,
+      delegationId: grant?.granteeType === 'delegation' ? grant.granteeId : null,
+      publicKey: certified,
       issuedAt,
       expiresAt,
     })
     appendEvents(tx, [accessEvent(needs, request, signed, grant, context)])
-    return true
+    return undefined
   })
-  if (!recorded) return REVOKED
+  if (recorded !== undefined) return recorded
   metrics.signed()
   return signed
-}
-
-export const revokeSshCertificate: SshHandler<'revokeSshCertificate'> = async (
-  { database, clock, random },
-  { caller, credentialId, serial: text },
-  context,
-) => {
-  const { principal } = caller
-  const { tenantId } = principal
-  const manages = principal.scopes.includes('vault:manage')
-  const unknown = manages ? UNKNOWN : ({ tag: 'not_owner' } as const)
-  const serial = readSerial(text)
-  if (!isUuid(credentialId) || serial === undefined) return unknown
-  return inTenant(database, tenantId, context, async (tx) => {
-    const row = await findVaultCredential(tx, tenantId, credentialId)
-    if (row === undefined || !(manages || owns(principal, row))) return unknown
-    if (row.credentialType !== 'ssh_ca') return UNKNOWN
-    const revoked = await revokeCertificate(tx, tenantId, row.id, serial, clock.now())
-    if (revoked === undefined) return UNKNOWN
-    if (revoked.first) {
-      recordAudit(tx, { clock, random }, caller, context, {
-        type: 'vault.certificate.revoked',
-        resource: { type: 'vault_credential', id: row.id },
-        data: { serial },
-      })
-    }
-    return { tag: 'certificate_revoked', serial, revokedAt: revoked.revokedAt }
-  })
-}
-
-export const getSshRevocationList: SshHandler<'getSshRevocationList'> = async (
-  { database, clock },
-  { tenantId, credentialId },
-  context,
-) => {
-  if (!isUuid(credentialId)) return UNKNOWN
-  return inTenant(database, tenantId, context, async (tx) => {
-    const row = await findVaultCredential(tx, tenantId, credentialId)
-    if (row === undefined || row.caPublicKey === null) return UNKNOWN
-    const now = clock.now()
-    const revoked = await listRevokedCertificates(tx, tenantId, row.id, now)
-    const ended = row.status === 'revoked'
-    const signing = ended ? await listCertifyingKeys(tx, tenantId, row.id, now) : []
-    const changed = revoked.map(({ revokedAt }) => revokedAt.getTime())
-    const krl = encodeKrl({
-      version: BigInt(Math.max(row.updatedAt.getTime(), ...changed)),
-      generatedSecs: Math.floor(now.getTime() / 1000),
-      comment: `svc:${tenantId}:${row.id}`,
-      serials: grouped(revoked),
-      keys: ended ? [...new Set([row.caPublicKey, ...signing])] : [],
-    })
-    return { tag: 'list', krl: new Uint8Array(krl) }
-  })
 }
 
 function accessEvent(
   { clock, random }: SshCertificatesNeeds,
   { caller, credentialId }: SignCertificate,
   { serial, principals, targetHost, validBefore }: CertificateSigned,
-  grant: VaultGrantRow | null,
+  grant: SigningGrantRow | null,
   { requestId }: MessageContext,
 ) {
   const resource = { type: 'vault_credential', id: credentialId }
@@ -206,7 +158,7 @@ function accessEvent(
   return { ...event, audit: { grantId: grant?.id ?? null, ...event.audit } }
 }
 
-type Authority = { readonly row: SecretCredentialRow; readonly grant: VaultGrantRow | null }
+type Authority = { readonly row: SecretCredentialRow; readonly grant: SigningGrantRow | null }
 
 /**
  * The credential, if the agent owns it or has a grant to sign with it. An agent whose grant ended with
@@ -229,28 +181,24 @@ async function authorityOf(
   return grant && { row, grant }
 }
 
-async function stillGranted(
-  tx: Transaction,
-  { tenantId, subject }: Principal,
-  grant: VaultGrantRow,
-  now: Date,
-): Promise<boolean> {
-  const grants = await findSigningGrants(tx, tenantId, grant.credentialId, subject, now)
-  return grants.some((current) => current.id === grant.id && isActive(current, now))
+/** A certificate does not outlive the grant that signs it, nor its delegation. */
+function endSecs(grant: SigningGrantRow | null): number {
+  const ends = [grant?.expiresAt, grant?.delegationEndsAt]
+  return Math.min(...ends.map((end) => (end ? Math.floor(end.getTime() / 1000) : Infinity)))
 }
 
-function isActive({ revokedAt, expiresAt }: VaultGrantRow, now: Date): boolean {
+function isActive({ revokedAt, expiresAt }: SigningGrantRow, now: Date): boolean {
   return revokedAt === null && (expiresAt === null || expiresAt > now)
 }
 
-function owns({ subject, subjectType }: Principal, row: SecretCredentialRow): boolean {
+export function owns({ subject, subjectType }: Principal, row: SecretCredentialRow): boolean {
   return row.ownerType === subjectType && row.ownerId === subject
 }
 
 /** Both the authority and the snapshot of the grant must allow the host; an empty list allows any. */
 function refusal(
   row: SecretCredentialRow,
-  grant: VaultGrantRow | null,
+  grant: SigningGrantRow | null,
   { targetHost }: CertificateTerms,
 ): Denied | undefined {
   if (row.credentialType !== 'ssh_ca')
@@ -267,6 +215,7 @@ function refusal(
 }
 
 const REVOKED = denied('credential_revoked', 'The certificate authority is revoked.')
+const KEY_REVOKED = denied('key_revoked', 'The key is revoked at the certificate authority.')
 
 /** Never 0, which means "no serial" to OpenSSH. */
 function freshSerial(random: Random): string {
@@ -274,16 +223,4 @@ function freshSerial(random: Random): string {
     const serial = Buffer.from(random.bytes(SERIAL_BYTES)).readBigUInt64BE()
     if (serial !== 0n) return serial.toString()
   }
-}
-
-function grouped(
-  revoked: readonly { caPublicKey: string; serial: string }[],
-): ReadonlyMap<string, readonly bigint[]> {
-  const byKey = new Map<string, bigint[]>()
-  for (const { caPublicKey, serial } of revoked) {
-    const serials = byKey.get(caPublicKey)
-    if (serials === undefined) byKey.set(caPublicKey, [BigInt(serial)])
-    else serials.push(BigInt(serial))
-  }
-  return byKey
 }

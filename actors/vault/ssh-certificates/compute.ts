@@ -2,9 +2,10 @@
  * The functions of the SSH pool: key generation and certificate signing, off the request thread. Only
  * this code parses an authority's private key, and it wipes the bytes afterwards.
  */
-import type { KeyObject } from 'node:crypto'
+import { createHash, type KeyObject } from 'node:crypto'
 import { freshPrivateKey } from '../../../runtime/kernel/key-pair.js'
 import {
+  armored,
   authorityKey,
   freshKey,
   lineOf,
@@ -60,6 +61,48 @@ type CertificateOutput =
     }
   /** Not a supported public key. */
   | { readonly tag: 'bad_key' }
+
+/** A public key as an OpenSSH line without a comment. */
+export function publicLine({
+  line,
+}: {
+  readonly line: string
+}): { readonly tag: 'line'; readonly line: string } | { readonly tag: 'bad_key' } {
+  const key = readPublicKey(line)
+  return key === undefined ? { tag: 'bad_key' } : { tag: 'line', line: lineOf(key) }
+}
+
+/** Signs a file (OpenSSH PROTOCOL.sshsig): `ssh-keygen -Y verify` reads the result. */
+export function signature({
+  authority: { pkcs8, caPublicKey },
+  namespace,
+  message,
+}: {
+  readonly authority: AuthorityKey
+  readonly namespace: string
+  readonly message: Uint8Array
+}): string {
+  const der = Buffer.from(pkcs8.buffer, pkcs8.byteOffset, pkcs8.length)
+  let signer: KeyObject
+  try {
+    signer = authorityKey(der, caPublicKey)
+  } finally {
+    der.fill(0)
+  }
+  const rest = [string(namespace), string(EMPTY), string('sha512')]
+  const digest = createHash('sha512').update(message).digest()
+  const signed = Buffer.concat([SSHSIG, ...rest, string(digest)])
+  const blob = Buffer.concat([
+    SSHSIG,
+    uint32(1),
+    string(publicKeyOf(signer).blob),
+    ...rest,
+    string(signatureOf(signer, signed)),
+  ])
+  return armored('SSH SIGNATURE', blob)
+}
+
+const SSHSIG = Buffer.from('SSHSIG')
 
 /** The number of user certificates (OpenSSH PROTOCOL.certkeys). */
 const USER_CERTIFICATE = 1

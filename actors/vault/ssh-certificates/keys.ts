@@ -246,9 +246,15 @@ function privateBlock(key: SshPublicKey, seed: Buffer, point: Buffer, comment: s
     string(key.blob),
     string(list),
   ])
-  const lines = block.toString('base64').match(LINES)!.join('\n')
+  const text = armored('OPENSSH PRIVATE KEY', block)
   for (const secret of [seed, pair, members[3]!, list, block]) secret.fill(0)
-  return `-----BEGIN OPENSSH PRIVATE KEY-----\n${lines}\n-----END OPENSSH PRIVATE KEY-----\n`
+  return text
+}
+
+/** A blob between the lines with which OpenSSH marks it. */
+export function armored(label: string, blob: Buffer): string {
+  const lines = blob.toString('base64').match(LINES)!.join('\n')
+  return `-----BEGIN ${label}-----\n${lines}\n-----END ${label}-----\n`
 }
 
 const LINES = new RegExp(`.{1,${LINE_LENGTH}}`, 'g')

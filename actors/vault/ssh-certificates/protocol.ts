@@ -3,15 +3,26 @@ import type { Denied } from '../../domain/vault/denied.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { Caller } from '../../domain/audit.js'
 import type { TenantId } from '../../domain/ids.js'
+import type { CertificateName } from '../../domain/vault/certificate-name.js'
 import type { MemberInvalid } from '../../domain/entities/messages.js'
 
 export type SshCertificatesProtocol = {
   /** Parses or generates an authority's private key, for the vault to store. */
   authority: Ask<MakeAuthority, AuthorityReady | AuthorityRefused>
   signSshCertificate: Ask<SignCertificate, CertificateSigned | SshInvalid | Denied | SshUnknown>
-  revokeSshCertificate: Ask<RevokeCertificate, CertificateRevoked | SshUnknown | NotOwner>
+  revokeSshCertificate: Ask<
+    RevokeCertificate,
+    CertificateRevoked | SshInvalid | SshUnknown | NotOwner
+  >
   /** The revocation list of an authority: an OpenSSH KRL. */
   getSshRevocationList: Ask<ReadRevocationList, RevocationList | SshUnknown>
+  /** The same, anonymous. */
+  pollSshRevocationList: Ask<{ readonly credentialId: string }, HostFile | SshUnknown>
+  /** Anonymous: what hosts need to use the list. */
+  getSshTrustFile: Ask<
+    { readonly credentialId: string; readonly file: TrustFile },
+    HostFile | SshUnknown
+  >
 }
 
 export type MakeAuthority = {
@@ -62,12 +73,14 @@ export type SshUnknown = { readonly tag: 'unknown' }
 export type RevokeCertificate = {
   readonly caller: Caller
   readonly credentialId: string
-  /** Decimal. */
-  readonly serial: string
+  readonly by: CertificateName
+  readonly value: string
 }
 export type CertificateRevoked = {
   readonly tag: 'certificate_revoked'
-  readonly serial: string
+  /** Decimal. Null when the certificates were named by something else. */
+  readonly serial: string | null
+  readonly serials: readonly string[]
   readonly revokedAt: Date
 }
 /** The caller has neither `vault:manage` nor is it the agent that owns the authority. */
@@ -76,6 +89,11 @@ export type NotOwner = { readonly tag: 'not_owner' }
 export type ReadRevocationList = { readonly tenantId: TenantId; readonly credentialId: string }
 export type RevocationList = { readonly tag: 'list'; readonly krl: Uint8Array }
 
+/** Next to the list: the CA keys, signatures of both, and the key of the signatures. */
+export const TRUST_FILES = ['krl.sig', 'ca.pub', 'ca.pub.sig', 'allowed_signers'] as const
+export type TrustFile = (typeof TRUST_FILES)[number]
+export type HostFile = { readonly tag: 'file'; readonly body: Uint8Array }
+
 export const sshCertificates = address<SshCertificatesProtocol>('ssh-certificates', {
-  idempotent: ['getSshRevocationList'],
+  idempotent: ['getSshRevocationList', 'pollSshRevocationList', 'getSshTrustFile'],
 })

@@ -1,5 +1,7 @@
 /** Validation of certificate requests. All functions are pure (docs/reference/vault.md). */
 import { normalizeHostname } from '../../domain/hostnames.js'
+import { isUuid } from '../../domain/ids.js'
+import type { CertificateName } from '../../domain/vault/certificate-name.js'
 import { isNetwork, networkContains } from '../../domain/commerce/networks.js'
 import type { SignCertificate, SshInvalid } from './protocol.js'
 import { invalid } from '../../domain/entities/messages.js'
@@ -66,7 +68,9 @@ export function sourcesWithin(
   return requested.every(inside) ? requested : undefined
 }
 
-/** A serial in canonical form; undefined when it is invalid. */
-export function readSerial(text: string): string | undefined {
-  return SERIAL.test(text) && BigInt(text) <= SERIAL_MAX ? text : undefined
+/** The name of certificates to revoke; undefined when no certificate has such a name. */
+export function readName(by: CertificateName, value: string): string | undefined {
+  if (by === 'serial') return SERIAL.test(value) && BigInt(value) <= SERIAL_MAX ? value : undefined
+  if (by === 'delegation_id') return isUuid(value) ? value : undefined
+  return value
 }

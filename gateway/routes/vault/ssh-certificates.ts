@@ -1,6 +1,8 @@
 /** SSH certificates. */
 import { z } from 'zod'
-import { sshCertificates } from '../../../actors/vault/ssh-certificates/protocol.js'
+import { sshCertificates, TRUST_FILES } from '../../../actors/vault/ssh-certificates/protocol.js'
+import type { CertificateName } from '../../../actors/domain/vault/certificate-name.js'
+import { strongTag } from '../../response/shared-body.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { callerOf } from '../../request/caller.js'
 import { idText } from '../../request/ids.js'
@@ -58,10 +60,43 @@ const SshCertificate = z
   })
   .meta({ id: 'SshCertificate' })
 
-const RevokeCertificate = z.object({ serial }).meta({ id: 'RevokeSshCertificate' })
+const RevokeCertificate = z
+  .union([
+    z.strictObject({ serial }),
+    z.strictObject({ key_id: z.string().min(1).max(256) }),
+    z.strictObject({
+      public_key: z.string().min(1).max(1_024).meta({
+        description: 'An OpenSSH public key. No certificate of the authority may have it again.',
+      }),
+    }),
+    z.strictObject({ principal: z.string().regex(/^[A-Za-z0-9._@-]{1,64}$/) }),
+    z.strictObject({ delegation_id: idText() }),
+  ])
+  .meta({ id: 'RevokeSshCertificate' })
 const RevokedCertificate = z
-  .object({ serial, revoked_at: time })
+  .object({
+    serial: serial.optional(),
+    serials: z.array(serial).meta({ description: 'All that the request revokes.' }),
+    revoked_at: time,
+  })
   .meta({ id: 'RevokedSshCertificate' })
+
+/** A poll every 30 s still sees a revocation within 60 s. */
+const HOST_FILE_MAX_AGE_SECS = 5
+const forHosts = {
+  method: 'GET',
+  tags: ['Vault'],
+  exposure: 'public',
+  security: { scheme: 'anonymous' },
+  cors: 'public',
+  capabilities: ['vault.ssh_ca'],
+} as const
+const hostFile = (contentType: string) =>
+  bytes<{ body: Uint8Array }>(200, contentType, ({ body }) => ({
+    body,
+    etag: strongTag(body),
+    maxAgeSecs: HOST_FILE_MAX_AGE_SECS,
+  }))
 
 const unknown = problem(404, 'not-found', { detail: 'There is no such SSH certificate authority.' })
 
@@ -114,23 +149,26 @@ export const sshCertificatesRoutes: readonly Route[] = [
   route(sshCertificates, 'revokeSshCertificate', {
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/revoke-certificate`,
-    summary: 'Revoke an SSH certificate',
-    description: "Needs vault:manage, or the token of the authority's owner if that is an agent.",
+    summary: 'Revoke SSH certificates',
+    description:
+      'By exactly one name: serial, key_id, public_key, principal or delegation_id. ' +
+      "Needs vault:manage, or the token of the authority's owner if that is an agent.",
     tags: ['Vault'],
     exposure: 'internal',
     security: { scheme: 'bearer', direct: 'required' },
     params: CredentialPath,
     body: json(RevokeCertificate),
-    message: (request) => ({
-      caller: callerOf(request),
-      credentialId: request.params.credential_id,
-      serial: request.body.serial,
-    }),
+    message: (request) => {
+      const [[by, value]] = Object.entries(request.body) as [[CertificateName, string]]
+      return { caller: callerOf(request), credentialId: request.params.credential_id, by, value }
+    },
     replies: {
-      certificate_revoked: reply(200, RevokedCertificate, ({ serial, revokedAt }) => ({
-        serial,
+      certificate_revoked: reply(200, RevokedCertificate, ({ serial, serials, revokedAt }) => ({
+        ...(serial === null ? {} : { serial }),
+        serials: [...serials],
         revoked_at: revokedAt.toISOString(),
       })),
+      invalid: invalidMember,
       not_owner: problem(403, 'insufficient-scope', (_outcome, { baseUrl }) => ({
         detail:
           "This needs vault:manage, or the token of the authority's owner if that is an agent.",
@@ -146,7 +184,8 @@ export const sshCertificatesRoutes: readonly Route[] = [
     path: `${CREDENTIALS}/{credential_id}/krl`,
     summary: 'Read the revocation list of an SSH certificate authority',
     description:
-      'An OpenSSH KRL for RevokedKeys of sshd. For a revoked authority it revokes all certificates.',
+      'An OpenSSH KRL for RevokedKeys of sshd. For a revoked authority it revokes all certificates. Hosts ' +
+      'poll the same list without a token at /ssh/{credential_id}/krl.',
     tags: ['Vault'],
     exposure: 'internal',
     security: { scheme: 'bearer', scopes: ['vault:list', 'vault:read', 'vault:manage'] },
@@ -156,8 +195,34 @@ export const sshCertificatesRoutes: readonly Route[] = [
       credentialId: params.credential_id,
     }),
     replies: {
-      list: bytes(200, 'application/octet-stream', ({ krl }) => ({ body: krl })),
+      list: bytes(200, 'application/octet-stream', ({ krl }) => ({
+        body: krl,
+        etag: strongTag(krl),
+      })),
       unknown,
     },
+  }),
+  route(sshCertificates, 'pollSshRevocationList', {
+    ...forHosts,
+    path: '/ssh/{credential_id}/krl',
+    summary: 'Poll the revocation list of an SSH certificate authority',
+    description:
+      'An OpenSSH KRL for RevokedKeys of sshd, with a version that grows with each change. Send If-None-Match. ' +
+      'krl.sig signs it.',
+    params: CredentialPath,
+    message: ({ params }) => ({ credentialId: params.credential_id }),
+    replies: { file: hostFile('application/octet-stream'), unknown },
+  }),
+  route(sshCertificates, 'getSshTrustFile', {
+    ...forHosts,
+    path: '/ssh/{credential_id}/{file}',
+    summary: 'Get what a host needs to trust an SSH certificate authority',
+    description:
+      'ca.pub has the lines for TrustedUserCAKeys: the present key, and former ones while their certificates ' +
+      'are valid. krl.sig and ca.pub.sig are SSH signatures for ssh-keygen -Y verify, with the identity svc and ' +
+      'the namespaces svc-krl and svc-ca. allowed_signers has the key of these signatures, which never changes.',
+    params: CredentialPath.extend({ file: z.enum(TRUST_FILES) }),
+    message: ({ params }) => ({ credentialId: params.credential_id, file: params.file }),
+    replies: { file: hostFile('text/plain; charset=utf-8'), unknown },
   }),
 ]

@@ -55,6 +55,10 @@ export const ENDINGS = {
     when: 'a delegation ends',
     writes: ['update delegations.revoked_at', 'delete delegations'],
   },
+  'grant.revoked': {
+    when: 'a grant of the vault is revoked',
+    writes: ['update vault_grants.revoked_at'],
+  },
   'browser_session.ended': {
     when: 'a browser session ends',
     writes: ['update browser_sessions.ended_at', 'delete browser_sessions'],
@@ -111,6 +115,20 @@ const logoutsOfTenants = (on: Ending, name: string, column: string): End => ({
   text: `${LOG_OUT}
            from ${KEYS} join tenants t on ${column} = k.id
            where ${LOOKED_UP} and t.status <> 'active' and s.tenant_id = t.id ${LOGGED_OUT}`,
+})
+
+/** The SSH certificates `c` that are revoked with something: hosts refuse them. */
+const certificates = (
+  on: Ending,
+  { name, reason, of, where }: { name: string; reason: string; of: string; where: string },
+): End => ({
+  on,
+  ends: `SSH certificates ${of}`,
+  reason: `\`${reason}\``,
+  recorded: 'the revocation list of the authority',
+  name: `ends.ssh_certificates_of_${name}`,
+  text: `update ssh_certificates c set revoked_at = now(), revoked_reason = '${reason}'
+           from ${KEYS} ${where} and c.revoked_at is null`,
 })
 
 /** The rows of one change run in this order. */
@@ -228,6 +246,13 @@ export const ENDS: readonly End[] = [
            from ${KEYS} join agents a on a.id = k.id
            where ${LOOKED_UP} and a.status <> 'active' and d.agent_id = a.id and d.revoked_at is null ${DELEGATIONS}`,
   },
+  certificates('agent.suspended', {
+    name: 'agent',
+    reason: 'agent_suspended',
+    of: 'of the agent in all tenants',
+    where: `join agents a on a.id = k.id
+           where ${LOOKED_UP} and a.status <> 'active' and c.agent_id = a.id::text`,
+  }),
   {
     on: 'agent.suspended_in_tenant',
     ends: 'delegations in that tenant',
@@ -240,6 +265,13 @@ export const ENDS: readonly End[] = [
            where ${LOOKED_UP} and d.tenant_id = x.tenant_id and d.agent_id = x.agent_id
              and d.revoked_at is null ${DELEGATIONS}`,
   },
+  certificates('agent.suspended_in_tenant', {
+    name: 'agent_in_tenant',
+    reason: 'agent_suspended',
+    of: 'of the agent in that tenant',
+    where: `join agent_suspensions x on x.tenant_id = k.tenant_id and x.agent_id = k.id
+           where ${LOOKED_UP} and c.tenant_id = x.tenant_id and c.agent_id = x.agent_id::text`,
+  }),
   {
     on: 'agent.deleted',
     ends: 'delegations in all tenants',
@@ -252,6 +284,26 @@ export const ENDS: readonly End[] = [
            where ${LOOKED_UP} and d.agent_id = k.id and d.revoked_at is null
              and not exists (select from agents a where a.id = k.id) ${DELEGATIONS}`,
   },
+  certificates('agent.deleted', {
+    name: 'deleted_agent',
+    reason: 'agent_deleted',
+    of: 'of the agent in all tenants',
+    where: `where ${LOOKED_UP} and c.agent_id = k.id::text and not exists (select from agents a where a.id = k.id)`,
+  }),
+  certificates('delegation.ended', {
+    name: 'delegation',
+    reason: 'delegation_ended',
+    of: 'that a grant to the delegation signed',
+    where: `join delegations d on d.tenant_id = k.tenant_id and d.id = k.id
+           where ${LOOKED_UP} and d.revoked_at is not null and c.tenant_id = d.tenant_id and c.delegation_id = d.id`,
+  }),
+  certificates('grant.revoked', {
+    name: 'grant',
+    reason: 'grant_revoked',
+    of: 'that the grant signed',
+    where: `join vault_grants g on g.tenant_id = k.tenant_id and g.id = k.id
+           where ${LOOKED_UP} and g.revoked_at is not null and c.tenant_id = g.tenant_id and c.grant_id = g.id`,
+  }),
   {
     on: 'delegation.ended',
     ends: 'issued credentials of its agent for its user',

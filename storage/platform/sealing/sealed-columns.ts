@@ -12,6 +12,7 @@ import { totpSecretContext } from '../../identity/second-factors.js'
 import { privateKeyContext } from '../../oauth/signing-keys.js'
 import { allRows, changedRows, type Transaction } from '../sql.js'
 import { providerSecretContext } from '../../identity/identity-providers.js'
+import { listKeyContext } from '../../vault/ssh-authorities.js'
 import { credentialSecretContext } from '../../vault/vault-credentials.js'
 import { streamAuthorizationContext } from '../../webhooks/signal-streams.js'
 import { webhookSecretContext } from '../../webhooks/webhooks.js'
@@ -47,6 +48,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   of('sso_providers', 'client_secret_sealed', providerSecretContext),
   of('outgoing_mail', 'letter_sealed', mailContext),
   of('signing_keys', 'private_sealed', privateKeyContext, { id: 'kid' }),
+  of('ssh_authorities', 'list_private_sealed', listKeyContext, { id: 'credential_id' }),
   of('totp_factors', 'secret_sealed', totpSecretContext, { owner: 'service' }),
 ]
 

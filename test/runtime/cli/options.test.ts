@@ -50,7 +50,7 @@ test('no command has an option of Node, which Node could take for itself', (t) =
     command.options
       .map(({ long }) => long!)
       // It means the same to every program. Node takes it only before the script.
-      .filter((long) => long !== '--version' && ofNode.has(long))
+      .filter((long) => !['--version', '--check'].includes(long) && ofNode.has(long))
       .map((long) => `${pathOf(command)} ${long}`),
   )
   t.deepEqual(taken, [])
