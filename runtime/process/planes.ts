@@ -31,6 +31,7 @@ import { auditActor } from '../../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../../actors/identity/sign-in/recovery/actor.js'
 import { identityProvidersActor } from '../../actors/identity/identity-providers/actor.js'
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
+import { egressCallsActor } from '../../actors/vault/egress-calls/actor.js'
 import { egressActor } from '../../actors/vault/egress/actor.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
 import { credentialIssuanceActor } from '../../actors/oauth/credential-issuance/actor.js'
@@ -133,6 +134,7 @@ export const placements = [
   placement(scimGroupsActor,   inline,                                                      C   ),
   placement(consoleSessionsActor, inline,                                                   C   ),
   placement(auditActor,        inline,                                                      C   ),
+  placement(egressCallsActor,  inline,                                                      C   ),
   placement(tenantAssetsActor, pool('images', { threadsMax: IMAGE_THREADS_MAX }),           C   ),
   placement(assetFilesActor,   inline,                                                   A, C   ),
   placement(agentManagementActor, inline,                                                   C   ),

@@ -384,6 +384,7 @@ function withoutRange(headers: readonly HeaderPair[]): readonly HeaderPair[] {
 
 const UNSENT: RelayReport = {
   outcome: 'upstream_error',
+  status: null,
   bytes: 0,
   requestBytes: 0,
   responseBytes: 0,

@@ -72,6 +72,9 @@ export const vaultSettings = section(
     egress_unrecorded_calls_max: count(128, 0, 4096).describe(
       'Calls of a caller, grant and process that may be sent a few milliseconds before they are recorded. 0 records every call before it is sent.',
     ),
+    egress_calls_stream_secs: seconds(300, 3_600).describe(
+      'Longest stream of GET /api/v1/egress/calls/stream. Clients connect again.',
+    ),
     ssh_default_validity_secs: seconds(300, SSH_VALIDITY_MAX_SECS).describe(
       'Default validity of an SSH certificate.',
     ),
