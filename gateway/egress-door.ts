@@ -7,11 +7,12 @@ import { type FrontDoor, type FrontDoorOptions, openFrontDoor } from './front-do
 import { browserReader } from './request/browser.js'
 import type { Route } from './route.js'
 import { healthRoutes } from './routes/operations/health.js'
+import { approvalRoutes } from './routes/vault/approvals.js'
 import { egressRoutes, type EgressSizes, withEgressSizes } from './routes/vault/egress.js'
 import { egressListener } from './settings.js'
 
 /** The files whose routes are served at the egress address. */
-const ROUTES: readonly Route[] = [...egressRoutes, ...healthRoutes]
+const ROUTES: readonly Route[] = [...egressRoutes, ...approvalRoutes, ...healthRoutes]
 
 /** Paths, and beginnings of paths, that are served at the egress address. */
 const PATHS = ['/v1/proxy', '/v1/proxy/body']

@@ -8,7 +8,6 @@ import { accessPolicyRoutes } from './routes/oauth/access-policies.js'
 import { apiKeyRoutes } from './routes/oauth/api-keys.js'
 import { apiResourceRoutes } from './routes/oauth/api-resources.js'
 import { applicationRoutes } from './routes/oauth/clients.js'
-import { egressCallRoutes } from './routes/vault/egress-calls.js'
 import { auditRoutes } from './routes/operations/audit.js'
 import { authorizeRoutes } from './routes/oauth/authorize.js'
 import { cibaRoutes } from './routes/oauth/ciba.js'
@@ -51,6 +50,7 @@ import { tenantAssetRoutes } from './routes/identity/branding/tenant-assets.js'
 import { tenantRoutes } from './routes/identity/tenants.js'
 import { userRoutes } from './routes/identity/users.js'
 import { userinfoRoutes } from './routes/oauth/userinfo.js'
+import { approvalRoutes } from './routes/vault/approvals.js'
 import { egressRoutes } from './routes/vault/egress.js'
 import { settlementRoutes } from './routes/commerce/payouts.js'
 import { federatedLoginRoutes } from './routes/identity/federated-login.js'
@@ -92,6 +92,7 @@ export const routes: readonly Route[] = [
   ...billingRoutes,
   ...accountOperatorRoutes,
   ...vaultRoutes,
+  ...approvalRoutes,
   ...egressRoutes,
   ...sshCertificatesRoutes,
   ...agentDocumentRoutes,
@@ -117,7 +118,6 @@ export const routes: readonly Route[] = [
   ...tenantRoutes,
   ...tenantAssetRoutes,
   ...auditRoutes,
-  ...egressCallRoutes,
   ...checkoutRoutes,
   ...commerceRoutes,
   ...settlementRoutes,

@@ -18,7 +18,6 @@ import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './response/
 export {
   bytes,
   choice,
-  chunked,
   constant,
   empty,
   html,

@@ -1443,6 +1443,39 @@ alter table browser_sessions enable row level security;
 alter table browser_sessions force row level security;
 create policy tenant on browser_sessions using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table call_approvals (
+  tenant_id uuid not null,
+  id uuid not null,
+  kind text not null,
+  status text default 'pending'::text not null,
+  grant_id uuid not null,
+  credential_id uuid,
+  agent_id uuid not null,
+  delegation_id uuid,
+  approver text,
+  match_sha256 text not null,
+  shown jsonb not null,
+  created_at timestamp with time zone not null,
+  expires_at timestamp with time zone not null,
+  announced_at timestamp with time zone,
+  decided_at timestamp with time zone,
+  decided_by text,
+  used_at timestamp with time zone,
+  constraint call_approvals_pkey PRIMARY KEY (tenant_id, id),
+  constraint call_approvals_kind_check CHECK ((kind = ANY (ARRAY['egress'::text, 'mcp'::text]))),
+  constraint call_approvals_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'approved'::text, 'denied'::text, 'used'::text, 'expired'::text]))),
+  constraint call_approvals_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX call_approvals_announced ON public.call_approvals USING btree (created_at) WHERE ((announced_at IS NULL) AND (status = 'pending'::text));
+CREATE UNIQUE INDEX call_approvals_id ON public.call_approvals USING btree (id);
+CREATE INDEX call_approvals_listed ON public.call_approvals USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX call_approvals_of_agent ON public.call_approvals USING btree (tenant_id, agent_id, expires_at);
+CREATE INDEX call_approvals_open ON public.call_approvals USING btree (expires_at) WHERE (status = ANY (ARRAY['pending'::text, 'approved'::text]));
+CREATE UNIQUE INDEX call_approvals_pending ON public.call_approvals USING btree (tenant_id, grant_id, match_sha256) WHERE (status = 'pending'::text);
+alter table call_approvals enable row level security;
+alter table call_approvals force row level security;
+create policy tenant on call_approvals using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table card_events (
   id text not null,
   type text not null,
@@ -3561,7 +3594,10 @@ create table vault_grants (
   budget_llm_tokens bigint default 0 not null,
   budget_spent timestamp with time zone,
   budget_told timestamp with time zone,
+  approval text default 'none'::text not null,
+  approved_at timestamp with time zone,
   constraint vault_grants_pkey PRIMARY KEY (tenant_id, id),
+  constraint vault_grants_approval_check CHECK ((approval = ANY (ARRAY['none'::text, 'first'::text, 'each'::text]))),
   constraint vault_grants_bytes_within CHECK (((bytes_used >= 0) AND (bytes_used <= max_bytes))),
   constraint vault_grants_capabilities_check CHECK ((capabilities <@ ARRAY['list'::text, 'use'::text, 'sign'::text])),
   constraint vault_grants_grantee_type_check CHECK ((grantee_type = ANY (ARRAY['agent'::text, 'delegation'::text]))),

@@ -48,6 +48,25 @@ const transfer = {
   from_organization_id: [text, EXAMPLE_ID],
   to_organization_id: [text, EXAMPLE_OTHER],
 } satisfies Fields
+/** A call that waits for a person. */
+const approval = {
+  kind: [z.enum(['egress', 'mcp']), 'egress'],
+  status: [z.enum(['pending', 'approved', 'denied', 'used', 'expired']), 'pending'],
+  agent_id: [text, EXAMPLE_ID],
+  grant_id: [text, EXAMPLE_OTHER],
+  credential_id: [nullable, EXAMPLE_OTHER],
+  method: [text.optional(), 'POST'],
+  host: [text.optional(), 'api.example.com'],
+  path: [text.optional(), '/v1/charges'],
+  body_sha256: [
+    text.optional(),
+    'e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855',
+  ],
+  server: [text.optional()],
+  tool: [text.optional()],
+  arguments_sha256: [text.optional()],
+  expires_at: [z.iso.datetime(), EXAMPLE_TIME],
+} satisfies Fields
 const credential = { credential_id: [text.optional(), EXAMPLE_OTHER] } satisfies Fields
 /** What a certificate authority signed. */
 const signature = {
@@ -251,8 +270,14 @@ export const EVENT_CATALOGUE = {
       access: [text.optional(), 'egress'],
       host: [text.optional(), 'api.example.com'],
       method: [text.optional(), 'POST'],
+      approval_id: [text.optional()],
       ...signature,
     },
+    'vault.approval.requested': approval,
+    'vault.approval.approved': approval,
+    'vault.approval.denied': approval,
+    'vault.approval.expired': approval,
+    'vault.approval.used': approval,
     'egress.stream.closed': {
       ...credential,
       host: [text.optional(), 'api.example.com'],
@@ -264,7 +289,6 @@ export const EVENT_CATALOGUE = {
       redactions: [z.int().optional(), 0],
       input_tokens: [z.int().optional(), 25],
       output_tokens: [z.int().optional(), 310],
-      status: [z.int().optional(), 200],
     },
   },
   Wallet: {

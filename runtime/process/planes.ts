@@ -31,7 +31,8 @@ import { auditActor } from '../../actors/operations/audit/actor.js'
 import { passwordRecoveryActor } from '../../actors/identity/sign-in/recovery/actor.js'
 import { identityProvidersActor } from '../../actors/identity/identity-providers/actor.js'
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
-import { egressCallsActor } from '../../actors/vault/egress-calls/actor.js'
+import { approvalsActor } from '../../actors/vault/approvals/actor.js'
+import { approvalsWorker } from '../../actors/vault/approvals/worker.js'
 import { egressActor } from '../../actors/vault/egress/actor.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
 import { credentialIssuanceActor } from '../../actors/oauth/credential-issuance/actor.js'
@@ -134,7 +135,6 @@ export const placements = [
   placement(scimGroupsActor,   inline,                                                      C   ),
   placement(consoleSessionsActor, inline,                                                   C   ),
   placement(auditActor,        inline,                                                      C   ),
-  placement(egressCallsActor,  inline,                                                      C   ),
   placement(tenantAssetsActor, pool('images', { threadsMax: IMAGE_THREADS_MAX }),           C   ),
   placement(assetFilesActor,   inline,                                                   A, C   ),
   placement(agentManagementActor, inline,                                                   C   ),
@@ -154,11 +154,13 @@ export const placements = [
   placement(commerceActor,     inline,                                                      C   ),
   placement(payoutsActor,   inline,                                                      C   ),
   placement(renewalsWorker,    inline,                                                         J),
+  placement(approvalsActor,    inline,                                                   A      ),
   placement(egressActor,       thread('egress'),                                         A      ),
   placement(x402Actor,         pool('x402', { threadsMax: X402_THREADS_MAX }),           A      ),
   placement(walletsActor,      pool('wallets', { threadsMax: WALLET_THREADS_MAX }),      A, C   ),
   placement(reconciliationWorker, inline,                                                      J),
   placement(registriesWorker,  inline,                                                         J),
+  placement(approvalsWorker,   inline,                                                         J),
   placement(retentionWorker,   inline,                                                         J),
 ]
 
@@ -174,6 +176,7 @@ export function isServed(plane: Plane, actor: string): boolean {
 
 /** The workers: absent where background tasks are off. */
 const WORKERS: ReadonlySet<string> = new Set([
+  approvalsWorker.address.name,
   deliveryWorker.address.name,
   eventSinksWorker.address.name,
   logoutWorker.address.name,

@@ -2,6 +2,7 @@
 import type { Budget } from '../../actors/domain/vault/budgets.js'
 import { appendAtCommit, eventValues, INSERT_EVENTS, type OutboxEvent } from '../platform/outbox.js'
 import type { Statement, Transaction } from '../platform/sql.js'
+import type { ApprovalMode } from '../../actors/domain/vault/approvals.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
 import type { Grantee } from './vault-credentials.js'
 
@@ -14,6 +15,9 @@ export type AuthorityRow = {
   pathPrefixes: string[] | null
   /** Whether the caller's Range header is relayed. */
   allowRange: boolean
+  approval: ApprovalMode
+  /** When an approval opened a grant with `first`. */
+  approvedAt: Date | null
   maxRequests: number | null
   maxBytes: number | null
   /** Calls of a grant with a budget are decided in the database (grant-budgets.ts). */
@@ -48,21 +52,24 @@ export async function findEgressAuthorities(
 ): Promise<AuthorityRow[][]> {
   const { rows } = await tx.query<AuthorityRow & { place: number }>({
     name: 'egress_authority.of_grantees',
-    text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."allowRange", a."maxRequests",
-             a."maxBytes", a.budget, a."requestsUsed", a."bytesUsed", a."isSpent", a."expiresAt", a."revokedAt"
+    text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."allowRange", a.approval,
+             a."approvedAt", a."maxRequests", a."maxBytes", a.budget, a."requestsUsed", a."bytesUsed", a."isSpent",
+             a."expiresAt", a."revokedAt"
            from unnest($2::uuid[], $3::text[], $4::text[]) with ordinality
              as q (credential_id, agent_id, delegation_id, place)
            cross join lateral (
              select * from (
                select 'lease' as kind, id, snapshot, null::text[] as methods,
-                 null::text[] as "pathPrefixes", true as "allowRange", null::bigint as "maxRequests",
+                 null::text[] as "pathPrefixes", true as "allowRange", 'none' as approval,
+                 null::timestamptz as "approvedAt", null::bigint as "maxRequests",
                  byte_budget as "maxBytes", null::jsonb as budget, 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
                  spent_at is not null as "isSpent", expires_at as "expiresAt", revoked_at as "revokedAt", created_at
                from vault_leases
                where tenant_id = $1 and credential_id = q.credential_id
                  and recipient_id = q.agent_id
                union all
-               select 'grant', id, snapshot, methods, path_prefixes, allow_range, max_requests, max_bytes, budget,
+               select 'grant', id, snapshot, methods, path_prefixes, allow_range, approval, approved_at,
+                 max_requests, max_bytes, budget,
                  requests_used, bytes_used, spent_at is not null, expires_at, revoked_at, created_at
                from vault_grants
                where tenant_id = $1 and credential_id = q.credential_id

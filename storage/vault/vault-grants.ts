@@ -24,20 +24,27 @@ export type VaultGrantRow = Omit<Grant, 'status' | 'budget'> & {
   readonly budgetRequests: number
   readonly budgetBytes: number
   readonly budgetLlmTokens: number
+  /** When an approval opened a grant with `first`. */
+  readonly approvedAt: Date | null
 }
 
-type NewVaultGrantRow = Omit<
-  VaultGrantRow,
-  'spentAt' | 'revokedAt' | 'budgetBegan' | 'budgetRequests' | 'budgetBytes' | 'budgetLlmTokens'
->
+/** What a new grant does not have yet. */
+type Later =
+  | 'spentAt'
+  | 'revokedAt'
+  | 'approvedAt'
+  | 'budgetBegan'
+  | 'budgetRequests'
+  | 'budgetBytes'
+  | 'budgetLlmTokens'
 
-export const insertVaultGrant = (tx: Transaction, g: NewVaultGrantRow) =>
+export const insertVaultGrant = (tx: Transaction, g: Omit<VaultGrantRow, Later>) =>
   onlyRow<VaultGrantRow>(tx, {
     name: 'vault_grant.insert',
     text: `insert into vault_grants (tenant_id, id, credential_id, grantee_type, grantee_id,
              capabilities, snapshot, methods, path_prefixes, max_requests, max_bytes, expires_at,
-             created_at, allow_range, budget)
-           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15)
+             created_at, allow_range, budget, approval)
+           values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16)
            returning ${COLUMNS}`,
     values: [
       g.tenantId,
@@ -55,6 +62,7 @@ export const insertVaultGrant = (tx: Transaction, g: NewVaultGrantRow) =>
       g.createdAt,
       g.allowRange,
       g.budget && JSON.stringify(g.budget),
+      g.approval,
     ],
   })
 
@@ -171,7 +179,7 @@ export const agentBelongs = (tx: Transaction, tenantId: string, agentId: string)
 
 const COLUMNS =
   columnsOf(`id tenant_id credential_id grantee_type grantee_id capabilities snapshot methods
-  path_prefixes allow_range max_requests max_bytes budget budget_began budget_requests budget_bytes
+  path_prefixes allow_range approval approved_at max_requests max_bytes budget budget_began budget_requests budget_bytes
   budget_llm_tokens spent_at expires_at created_at revoked_at`)
 
 /** An agent by id, a human by pairwise subject in the tenant. */

@@ -85,6 +85,9 @@ const NOT_AN_OBJECT: Readonly<Record<string, string>> = {
   '/device/delegation/{user_code}': 'tested below, with people',
   '/device/delegation/{user_code}/approve': 'tested below, with people',
   '/device/delegation/{user_code}/deny': 'tested below, with people',
+  '/vault/approvals/{approval_id}': 'tested in flows/vault, with people',
+  '/vault/approvals/{approval_id}/approve': 'tested in flows/vault, with people',
+  '/vault/approvals/{approval_id}/deny': 'tested in flows/vault, with people',
   '/auth/sso/callback/{provider}': 'a secret of one browser',
   '/auth/sso/{provider}/backchannel-logout': 'answers to tokens that the provider signed',
   '/auth/sso/{provider}/security-events': 'answers to tokens that the provider signed',
@@ -155,6 +158,8 @@ const DOCUMENTED: Readonly<Record<string, number>> = { '/oauth/register/{client_
 
 /** Operations for users only. */
 const PEOPLE_ONLY = new Set([
+  '/api/v1/approvals/{approval_id}/approve',
+  '/api/v1/approvals/{approval_id}/deny',
   '/api/v1/delegations/{delegation_id}/revoke',
   '/api/v1/identity/ciba/requests/{id}/deny',
 ])

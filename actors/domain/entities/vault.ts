@@ -1,5 +1,6 @@
 /** Credentials of the vault, their grants and leases, as the API shows them. */
 import { z } from 'zod'
+import { APPROVAL_MODES } from '../vault/approvals.js'
 import { ANY_AUTH_SCHEME, isTokenScheme } from '../vault/egress.js'
 import { GrantBudget } from '../vault/budgets.js'
 import type { RecordOf } from './record.js'
@@ -90,6 +91,7 @@ export const VaultGrant = z
     methods: z.array(z.string()).optional(),
     path_prefixes: z.array(z.string()).optional(),
     allow_range: z.boolean(),
+    approval: z.enum(APPROVAL_MODES),
     max_requests: z.int().optional(),
     max_bytes: z.int().optional(),
     budget: GrantBudget.optional(),

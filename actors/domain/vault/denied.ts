@@ -12,6 +12,7 @@ export type Denied = {
     | 'grant_limited'
     | 'host_not_allowed'
     | 'key_revoked'
+    | 'not_approved'
     | 'not_owner'
     | 'secret_not_sent'
     | 'source_address_restricted'

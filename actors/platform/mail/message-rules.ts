@@ -28,6 +28,8 @@ export const MESSAGE_RULES: Readonly<Record<MessageContent['kind'], MessageRule>
   sign_up_known: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   confirmation_code: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
   account_recovery: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
+  // An agent causes it.
+  call_approval: { countsIn: 'every_tenant', countsForAddress: false, beyond: 'dropped' },
   password_changed: { countsIn: 'sandboxes', countsForAddress: false, beyond: 'dropped' },
 }
 

@@ -52,6 +52,14 @@ export type MessageContent =
     }
   /** An administrator tried one of both, but the account is not the tenant's. */
   | { readonly kind: 'admin_reset_refused'; readonly at: Date }
+  /** A call of an agent waits for the person. `call`: in short, such as `POST api.example.com`. */
+  | {
+      readonly kind: 'call_approval'
+      readonly agent: string
+      readonly call: string
+      readonly link: string
+      readonly until: Date
+    }
   /** A sign-up with an address that is a user of the tenant already. `link`: the sign-in page. */
   | { readonly kind: 'sign_up_known'; readonly link: string }
 
@@ -161,6 +169,15 @@ function partsOf(
     return [words('sign_up_known.lead'), link(content.link, 'sign_up_known.button'), ignore]
   }
   const until = { time: time(content.until) }
+  if (content.kind === 'call_approval') {
+    const agent = withoutLinks(oneLine(content.agent))
+    return [
+      words('call_approval.lead', { agent }),
+      words('call_approval.call', { call: oneLine(content.call) }),
+      link(content.link, 'call_approval.button'),
+      words('call_approval.until', until),
+    ]
+  }
   if (content.kind === 'confirmation_code') {
     const code: Part = { tag: 'code', code: content.code }
     return [words('confirmation_code.lead'), code, words('sign_in.code.until', until), ignore]

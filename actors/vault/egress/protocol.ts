@@ -2,6 +2,7 @@
  * The egress proxy: relays a request to an upstream with the secret of a credential injected, and the
  * response back (docs/reference/vault.md).
  */
+import type { ApprovalNeeded, TooManyApprovals } from '../../domain/vault/approvals.js'
 import type { Denied } from '../../domain/vault/denied.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
 import type { ByteStream } from '../../../runtime/kernel/stream.js'
@@ -36,6 +37,8 @@ export type ProxyRequest = {
   readonly isBodyHeld?: boolean | undefined
   /** The scheme that the caller expects; null when the request names none. */
   readonly authScheme: string | null
+  /** The approval of this call, as the caller sent it; null when it named none. */
+  readonly approvalId: string | null
   /** False to buffer the whole response: the caller gets it complete or an error. */
   readonly stream: boolean
 }
@@ -75,6 +78,10 @@ export type ProxyOutcome =
   | { readonly tag: 'too_many_calls' }
   /** The part of the tenant of a shared resource is exhausted: calls, memory for buffered bodies, name look-ups. */
   | { readonly tag: 'busy' }
+  /** A person has to approve the call; nothing was sent. */
+  | ApprovalNeeded
+  /** Too many calls of the agent or the tenant wait for a person. */
+  | TooManyApprovals
   /** The request body exceeds the limit of the deployment. */
   | { readonly tag: 'body_too_large' }
   /** The client disconnected, or its body broke off, before the response. */
@@ -119,8 +126,6 @@ export type RelayEnd = (typeof RELAY_ENDS)[number]
 
 export type RelayReport = {
   readonly outcome: RelayEnd
-  /** The status that the upstream sent. Null without a response. */
-  readonly status: number | null
   /** Body bytes of both directions. */
   readonly bytes: number
   readonly requestBytes: number

@@ -1,6 +1,7 @@
 /** One call: validate, admit, unseal and inject the secret, relay, and record the end. */
 import { denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
+import { invariant } from '../../../runtime/kernel/assert.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
 import type { Caller } from '../../domain/audit.js'
@@ -8,7 +9,8 @@ import { isUuid } from '../../domain/ids.js'
 import { readPrincipal } from '../../domain/packed-principal.js'
 import { type RefusedHeader, sanitizedHeaders } from './relay/headers.js'
 import { heldResponse } from './relay/held-response.js'
-import type { Admitted, Admission } from './admission/admission.js'
+import type { AdmissionRequest, Admitted, Admission } from './admission/admission.js'
+import { withCall } from './approved-call.js'
 import type { EgressMetrics } from './metrics.js'
 import type { ManagedTokens } from '../vault/protocol.js'
 import {
@@ -36,7 +38,7 @@ import {
   type ShareGroup,
 } from '../../../runtime/kernel/fairness/fair-share.js'
 import { WHOLE_BYTES_MAX } from './relay/response-buffer.js'
-import { injected, NotSent, type Outgoing, type Sending, signed } from './sending.js'
+import { injected, NotSent, type Outgoing, type Sending, signed, wholeBody } from './sending.js'
 import { withToken } from './renewal.js'
 import { sendWithRetry } from './relay/second-try.js'
 import type { Signers } from './sign/signer.js'
@@ -202,7 +204,7 @@ async function validateAndRelay(
     const sanitized = sanitizedHeaders(request.headers)
     if (sanitized.tag === 'refused') return headerRefused(sanitized)
     if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
-    const deciding = needs.admission.admit({
+    const asked: AdmissionRequest = {
       caller,
       credentialId,
       call: {
@@ -213,16 +215,27 @@ async function validateAndRelay(
         bodyBytes: bodyBytes ?? 0,
       },
       requestId: context.requestId,
-    })
+      approvalId: request.approvalId,
+      toApprove: null,
+    }
+    const deciding = needs.admission.admit(asked)
     // Without a promise the call goes on in this turn.
-    const admitted = deciding instanceof Promise ? await deciding : deciding
+    let admitted = deciding instanceof Promise ? await deciding : deciding
+    let sent = request
+    if (admitted.tag === 'call_wanted') {
+      const body = await share.whileHeld(wholeBody(needs, request, share.held), () => undefined)
+      if (body !== null) sent = { ...request, body, bodyBytes: body.byteLength }
+      admitted = await needs.admission.admit(withCall(asked, sent, { url, ...sanitized }, body))
+      invariant(admitted.tag !== 'call_wanted', 'the call was given')
+    }
     if (admitted.tag !== 'admitted') return admitted
     const headers = admitted.allowRange ? sanitized.headers : withoutRange(sanitized.headers)
+    const { tenantId } = caller.principal
+    const outgoing = { request: sent, url, headers, tenantId }
     const byteBudget = byteBudgetOf(needs, admitted)
     let credential: UnsealedCredential | undefined
     let begun: Begun
     try {
-      const { tenantId } = caller.principal
       const unsealing = needs.credentialCache.unseal(tenantId, admitted.row)
       // A token endpoint of the tenant's choice may be silent.
       credential =
@@ -230,7 +243,6 @@ async function validateAndRelay(
           ? await share.whileHeld(unsealing, (late) => late.release())
           : unsealing
       if (share.isGivenUp) throw new GivenUp()
-      const outgoing = { request, url, headers, tenantId }
       const making = sendingOf(needs, outgoing, credential, { byteBudget, share, admitted })
       const sending = making instanceof Promise ? await making : making
       const holds = { byteBudget, credential, share, sending }
@@ -246,8 +258,13 @@ async function validateAndRelay(
       if (error instanceof TokenUnavailable) return tokenFailure(error.why)
       throw error
     }
-    const outcome = outcomeOf(needs, request, begun, share, context)
+    const outcome = outcomeOf(needs, sent, begun, share, context)
     return outcome instanceof Promise ? await outcome : outcome
+  } catch (error) {
+    // While the body was read.
+    if (error instanceof GivenUp) return BUSY
+    if (error instanceof NotSent) return error.outcome
+    throw error
   } finally {
     share.isAnswered = true
     share.leave()
@@ -384,7 +401,6 @@ function withoutRange(headers: readonly HeaderPair[]): readonly HeaderPair[] {
 
 const UNSENT: RelayReport = {
   outcome: 'upstream_error',
-  status: null,
   bytes: 0,
   requestBytes: 0,
   responseBytes: 0,

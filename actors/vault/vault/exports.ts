@@ -172,7 +172,7 @@ function kindFault(
 }
 
 function isUnlimited(authority: AuthorityRow) {
-  const { kind, methods, pathPrefixes, maxRequests, maxBytes, budget } = authority
+  const { kind, methods, pathPrefixes, maxRequests, maxBytes, approval, budget } = authority
   const limits = [methods, pathPrefixes, maxRequests, maxBytes, budget]
-  return kind === 'grant' && limits.every((limit) => limit === null)
+  return kind === 'grant' && approval === 'none' && limits.every((limit) => limit === null)
 }

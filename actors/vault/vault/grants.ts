@@ -78,6 +78,7 @@ export const createVaultGrant: VaultHandler<'createVaultGrant'> = (needs, messag
       methods: message.methods && [...new Set(message.methods)],
       pathPrefixes: message.pathPrefixes && [...message.pathPrefixes],
       allowRange: message.allowRange,
+      approval: message.approval,
       maxRequests: message.maxRequests,
       maxBytes: message.maxBytes,
       budget,
@@ -91,6 +92,7 @@ export const createVaultGrant: VaultHandler<'createVaultGrant'> = (needs, messag
         grantee_id: granteeId,
         capabilities,
         ...(budget === null ? {} : { budget: wireBudget(budget) }),
+        ...(message.approval !== 'none' && { approval: message.approval }),
       }),
     ])
     return { tag: 'created', grant: grantOf(grant, now), replayed: false }

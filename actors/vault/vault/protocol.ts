@@ -1,4 +1,5 @@
 /** Third-party credentials, their grants and leases (docs/reference/vault.md). */
+import type { ApprovalMode } from '../../domain/vault/approvals.js'
 import type { Denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { address, type Ask } from '../../../runtime/kernel/protocol.js'
@@ -131,6 +132,7 @@ export type CreateGrant = OneCredential & {
   readonly methods: readonly string[] | null
   readonly pathPrefixes: readonly string[] | null
   readonly allowRange: boolean
+  readonly approval: ApprovalMode
   readonly maxRequests: number | null
   readonly maxBytes: number | null
   readonly budget: Budget | null

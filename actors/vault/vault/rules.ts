@@ -202,12 +202,12 @@ export function capabilitiesOf(
 }
 
 export function grantFault(
-  { methods, pathPrefixes, maxRequests, maxBytes, budget, expiresAt }: CreateGrant,
+  { methods, pathPrefixes, maxRequests, maxBytes, approval, budget, expiresAt }: CreateGrant,
   { credentialType: type, authScheme }: Pick<Credential, 'credentialType' | 'authScheme'>,
   now: Date,
 ): VaultInvalid | undefined {
   const limits = [methods, pathPrefixes, maxRequests, maxBytes, budget]
-  const limited = limits.some((limit) => limit !== null)
+  const limited = approval !== 'none' || limits.some((limit) => limit !== null)
   // Limits apply to calls through the egress proxy, so other types would not enforce them.
   if (limited && !isForEgress(type, authScheme))
     return invalid('', `An ${type} credential does not support call limits.`)

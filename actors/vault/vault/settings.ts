@@ -72,9 +72,13 @@ export const vaultSettings = section(
     egress_unrecorded_calls_max: count(128, 0, 4096).describe(
       'Calls of a caller, grant and process that may be sent a few milliseconds before they are recorded. 0 records every call before it is sent.',
     ),
-    egress_calls_stream_secs: seconds(300, 3_600).describe(
-      'Longest stream of GET /api/v1/egress/calls/stream. Clients connect again.',
+    approval_ttl_secs: seconds(600, 86_400).describe(
+      'Time in which a person may answer a call that needs an approval, and then the agent may repeat it.',
     ),
+    approvals_per_agent_max: count(20, 1, 1_000).describe(
+      'Calls per agent that wait for a person. Denied ones count until they expire.',
+    ),
+    approvals_per_tenant_max: count(500, 1, 100_000).describe('The same per tenant.'),
     ssh_default_validity_secs: seconds(300, SSH_VALIDITY_MAX_SECS).describe(
       'Default validity of an SSH certificate.',
     ),
@@ -99,3 +103,10 @@ export const vaultSettings = section(
 )
 
 export type VaultSettings = SettingsOf<typeof vaultSettings>
+
+/** The limits of calls that wait for a person. */
+export const approvalLimitsOf = (vault: VaultSettings) => ({
+  ttlSecs: vault.approval_ttl_secs,
+  perAgentMax: vault.approvals_per_agent_max,
+  perTenantMax: vault.approvals_per_tenant_max,
+})

@@ -10,6 +10,7 @@ import { ByteStream } from '../../../runtime/kernel/stream.js'
 import { presenter } from '../../response/presenter.js'
 import { PROXY_NAME } from '../../response/respond.js'
 import { uuid } from '../../request/ids.js'
+import { approvalReply } from './approval-shapes.js'
 import type { Problem } from '../../response/problems.js'
 import { json, problem, relayed, type Route, route, streamed } from '../../route.js'
 
@@ -50,6 +51,12 @@ const EgressRequest = z
   })
   .meta({ id: 'EgressRequest' })
 
+const approvalHeader = {
+  'x-svc-approval': z.string().max(64).optional().meta({
+    description: 'The approval_id of this same request, once it is approved.',
+  }),
+}
+
 const BodyHeaders = z.looseObject({
   'x-svc-credential-id': uuid(),
   'x-svc-url': z
@@ -60,6 +67,7 @@ const BodyHeaders = z.looseObject({
   'x-svc-method': method,
   'x-svc-auth-scheme': authScheme.optional(),
   'x-svc-stream-response': z.enum(['true', 'false']).default('true'),
+  ...approvalHeader,
   'x-svc-headers': z
     .string()
     .max(16_384)
@@ -76,6 +84,7 @@ const BodyHeaders = z.looseObject({
 
 const status = (error: string) => ({ 'proxy-status': `${PROXY_NAME}; error=${error}` })
 
+const APPROVALS_RETRY_SECS = 60
 /** A call that ends releases its share. */
 const SHARE_RETRY_SECS = 1
 const OUT_OF_BUDGET = 'The byte budget is exhausted.'
@@ -122,6 +131,11 @@ const replies = {
     }),
     brokenOff,
   ),
+  approval_needed: approvalReply(202),
+  too_many_approvals: problem(429, 'rate-limited', {
+    detail: 'Too many calls of the agent or the tenant wait for a person.',
+    retryAfterSecs: APPROVALS_RETRY_SECS,
+  }),
   invalid: problem(
     400,
     'bad-request',
@@ -222,6 +236,7 @@ export const egressRoutes: readonly Route[] = [
       'Needs a delegated token. The proxy injects the credential; the response never contains it.',
     security: { scheme: 'bearer', scopes: ['vault:read'], direct: 'forbidden' },
     throttle: [{ policy: 'egress', by: byAgent }],
+    headers: z.looseObject(approvalHeader),
     body: json(EgressRequest, { maxBytes: JSON_BYTES_MAX, anyText: true }),
     message: (request) => {
       const { body } = request
@@ -237,6 +252,7 @@ export const egressRoutes: readonly Route[] = [
         bodyBytes: bytes?.byteLength ?? 0,
         isBodyHeld: true,
         authScheme: body.auth_scheme ?? null,
+        approvalId: request.headers['x-svc-approval'] ?? null,
         stream: body.stream,
       }
     },
@@ -264,6 +280,7 @@ export const egressRoutes: readonly Route[] = [
       body: request.body.stream,
       bodyBytes: request.body.bytes,
       authScheme: request.headers['x-svc-auth-scheme'] ?? null,
+      approvalId: request.headers['x-svc-approval'] ?? null,
       stream: request.headers['x-svc-stream-response'] === 'true',
     }),
     replies: bodyReplies,

@@ -1,5 +1,6 @@
 /** Request bodies and records of the vault routes. */
 import { z } from 'zod'
+import { APPROVAL_MODES } from '../../../actors/domain/vault/approvals.js'
 import { METHODS } from '../../../actors/domain/vault/egress.js'
 import {
   authScheme,
@@ -87,6 +88,10 @@ export const CreateGrant = z
     path_prefixes: z.array(z.string().max(512)).max(32).optional(),
     allow_range: z.boolean().default(false).meta({
       description: 'True: the proxy passes the Range header on. Ranges can split a secret.',
+    }),
+    approval: z.enum(APPROVAL_MODES).default('none').meta({
+      description:
+        'Whether a person approves the calls through the egress proxy: none, the first one, or each.',
     }),
     max_requests: z.int().min(1).max(LIMIT_MAX).optional(),
     max_bytes: z.int().min(1).max(LIMIT_MAX).optional(),

@@ -2,6 +2,7 @@
  * The HTTP side of the egress thread: the egress address, with the actors that check tokens and count requests on this
  * thread. Loaded only where `server.egress_port` is set.
  */
+import { approvalsActor } from '../../../actors/vault/approvals/actor.js'
 import { egressActor } from '../../../actors/vault/egress/actor.js'
 import { healthActor } from '../../../actors/operations/health/actor.js'
 import { rateLimitsActor } from '../../../actors/operations/rate-limits/actor.js'
@@ -50,11 +51,14 @@ const PLACEMENTS = [
   rateLimitsActor,
   trustedIssuersActor,
   tokensActor,
+  approvalsActor,
   egressActor,
 ].map((actor) => placement(actor, inline, PLANE))
 
-/** The health of the process is asked on the main thread, and the proxy is the actor of this thread. */
-const ELSEWHERE: ReadonlySet<string> = new Set([healthActor.address.name, egressActor.address.name])
+/** The health of the process and approvals are asked on the main thread, and the proxy is the actor of this thread. */
+const ELSEWHERE: ReadonlySet<string> = new Set(
+  [healthActor, approvalsActor, egressActor].map(({ address }) => address.name),
+)
 
 /** Listens, and accepts requests. @throws {ListenFailed} */
 export function openDoor(

@@ -7,6 +7,7 @@ import { egressActor } from '../../../actors/vault/egress/actor.js'
 import { createAdmission } from '../../../actors/vault/egress/admission/admission.js'
 import { egressMetrics } from '../../../actors/vault/egress/metrics.js'
 import type { EgressSettings } from '../../../actors/platform/outbound-http/outbound.js'
+import { approvalLimitsOf } from '../../../actors/vault/vault/settings.js'
 import { createManagedTokens } from '../../../actors/vault/vault/managed-tokens.js'
 import { vaultMetrics } from '../../../actors/vault/vault/metrics.js'
 import type { VaultSettings } from '../../../actors/vault/vault/settings.js'
@@ -49,6 +50,7 @@ serveThread({
       random,
       log,
       unrecordedMax: vault.egress_unrecorded_calls_max,
+      approvals: approvalLimitsOf(vault),
       onAdmitted: measured.admitted,
       onBudgetExceeded: measured.budgetExceeded,
     })

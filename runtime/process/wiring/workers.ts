@@ -7,6 +7,9 @@ import { logoutWorker } from '../../../actors/oauth/logout/worker.js'
 import { signalsWorker } from '../../../actors/webhooks/signals/worker.js'
 import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { mailWorker } from '../../../actors/operations/mail/worker.js'
+import { approvalsActor } from '../../../actors/vault/approvals/actor.js'
+import { approvalsWorker } from '../../../actors/vault/approvals/worker.js'
+import { browserSessions } from '../../../actors/identity/sign-in/sessions/protocol.js'
 import { sshCertificatesActor } from '../../../actors/vault/ssh-certificates/actor.js'
 import { sshCertificatesMetrics } from '../../../actors/vault/ssh-certificates/metrics.js'
 import { sshCertificatesPool } from '../../../actors/vault/ssh-certificates/needs.js'
@@ -78,6 +81,21 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       onStop(() => runner.settled())
       return { runner }
     }),
+    wireActor(approvalsWorker, () => ({
+      database,
+      listener: database.listener,
+      clock,
+      random,
+      mail: shared.mailQueue,
+      issuer: shared.issuer,
+    })),
+    wireActor(approvalsActor, (context) => ({
+      database,
+      clock,
+      random,
+      browserSessions: context.ref(browserSessions),
+      ttlSecs: settings.vault.approval_ttl_secs,
+    })),
     wireActor(sshCertificatesActor, (context) => ({
       database,
       sealer,

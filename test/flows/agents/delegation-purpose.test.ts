@@ -6,7 +6,6 @@ import { auditCommand } from '../../../runtime/cli/audit.js'
 import { openDatabaseTools } from '../../../runtime/cli/key-tools.js'
 import { apiOf, claimsOf, type Json } from '../../support/api.js'
 import { ask, DEVICE, delegate, fixtureOf, present } from '../../support/agents/delegation.js'
-import { consoleOwner, openConsole } from '../../support/identity/console.js'
 import { sharedService } from '../../support/service.js'
 import { sql } from '../../support/storage/sql.js'
 
@@ -64,20 +63,6 @@ test('the page and the record show the purpose, and tokens have its hash', async
 
   const account = await person.browser.get('/auth/account').gives(200)
   t.regex(account.html, /data-purpose><bdi>Rotate the “deploy” key/)
-})
-
-test('the console shows the purpose in the list and on the page of the delegation', async (t) => {
-  const { browser, made, person: owner } = await consoleOwner(api)
-  const { tenantId } = made
-  const { key, agentId } = await api.register(tenantId)
-  const { body } = await api.login(key, { agent_id: agentId, tenant_id: tenantId })
-  const asked = { scope: 'openid vault:list', purpose: PURPOSE }
-  const lent = await delegate(api, String(body['access_token']), owner, asked)
-  for (const path of ['/console/delegations', `/console/delegations/${lent.delegationId}`]) {
-    const { html } = await openConsole(browser, path)
-    t.regex(html, /Purpose/)
-    t.regex(html, /Rotate the “deploy” key &lt;b&gt;today&lt;\/b&gt;/)
-  }
 })
 
 test('a request without a purpose has no purpose hash, and a bad purpose is refused', async (t) => {

@@ -5,6 +5,8 @@
 import test, { type ExecutionContext } from 'ava'
 import { MESSAGE_RULES } from '../../../actors/platform/mail/message-rules.js'
 import { type Answer, type Api, apiOf, type Json, type Workspace } from '../../support/api.js'
+import { bodyCall, CREDENTIALS } from '../../support/vault/egress.js'
+import { until } from '../../support/service/watch.js'
 import { openBrowser } from '../../support/pages/browser.js'
 import { fixtureOf, type Human, ownToken, present } from '../../support/agents/delegation.js'
 import { sql } from '../../support/storage/sql.js'
@@ -306,6 +308,30 @@ const CAUSES: Readonly<Record<Kind, (t: ExecutionContext, scene: Scene) => Promi
       select ${tenantId}, gen_random_uuid(), id, 'elsewhere', 'active', now(), now() from accounts
       where email = ${scene.human.email}`
     t.is((await reset(scene, 'reset-password')).body['error'], 'account_shared')
+  },
+  async call_approval(t, { at, sandbox, human }) {
+    const { tenantId, token } = sandbox
+    await sql(at.database)`
+      update tenant_users set roles = '{owner}' where tenant_id = ${tenantId}
+      and account_id = (select id from accounts where email = ${human.email})`
+    const { key, agentId } = await at.api.register(tenantId)
+    const selector = { agent_id: agentId, tenant_id: tenantId }
+    const { body: login } = await at.api.login(key, selector, 'vault:read')
+    const made = await at.api.post(CREDENTIALS, token, {
+      provider: 'upstream',
+      credential_type: 'api_key',
+      label: 'Key',
+      auth_scheme: 'bearer',
+      allowed_hosts: ['api.example.com'],
+      secret: 'a secret',
+    })
+    const credentialId = String(made.body['id'])
+    const grant = { grantee_type: 'agent', grantee_id: agentId, approval: 'each' }
+    await at.api.post(`${CREDENTIALS}/${credentialId}/grants`, token, grant).gives(201)
+    const headers = bodyCall({ credentialId }, 'https://api.example.com/pay')
+    const asked = { token: String(login['access_token']), headers, json: {} }
+    t.is((await at.api.call('POST', '/v1/proxy/body', asked)).status, 202)
+    await until('the mail is queued', async () => (await at.endsOf(tenantId)).length > 0)
   },
   // Only the command line causes it. An operator of the deployment is no owner of the sandbox.
   async account_recovery(t, { at, human }) {

@@ -24,6 +24,7 @@ import {
 import { rowOf } from '../../support/storage/row-of.js'
 import { sql } from '../../support/storage/sql.js'
 import { relyingParty } from '../../support/oauth/relying-party.js'
+import { approvalEvents, everyAnswer } from '../../support/vault/approvals.js'
 import { operatorOfDeployment } from '../../support/oauth/operator.js'
 import { signIn } from '../../support/identity/person.js'
 import { REACHES_RECEIVERS, startReceiver } from '../../support/webhooks/receiver.js'
@@ -337,7 +338,6 @@ async function lapsed(token: string, grantee: Json, agent: string): Promise<void
   await expected(424, api.call('POST', '/v1/proxy/body', { token: agent, headers }))
   await upstream.close()
 }
-
 const providers = once(async () => {
   const sso = apiOf(running)
   const workspace = await sso.workspace()
@@ -503,6 +503,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'vault.grant.revoked': vaultAndEgress,
   'vault.budget.exceeded': vaultAndEgress,
   'egress.stream.closed': vaultAndEgress,
+  ...approvalEvents(once(() => everyAnswer({ ...resources, api, ...reachable }, hear))),
   'wallet.tx.signed': walletsOfAgents,
   'wallet.tx.rejected': walletsOfAgents,
   'wallet.budget.exceeded': walletsOfAgents,

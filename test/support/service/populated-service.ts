@@ -111,6 +111,7 @@ export async function populateTenant(
     '/scim/v2/Users/{user_id}': userId,
     '/scim/v2/Groups/{group_id}': await groupOf(directory),
     '/api/v1/delegations/{delegation_id}': delegated.delegationId,
+    ...(await waitingCall(api, make, delegated)),
     '/api/v1/identity/ciba/requests/{id}': requestId,
     '/auth/requests/{id}': requestId,
     '/ssf/poll/{stream_id}': await signalStream(api, token),
@@ -294,6 +295,25 @@ async function vault(make: Make, agentId: string) {
     [`${at}/leases/{lease_id}`]: await make(`${at}/credentials/${delegated}/leases`, lending),
   }
   return { objects, apiKeyId: delegated }
+}
+
+/** A call of the delegation that waits for its person. */
+async function waitingCall(api: Api, make: Make, { token, delegationId }: Lent): Promise<Objects> {
+  const at = '/api/v1/vault/credentials'
+  const credentialId = await make(at, {
+    provider: 'example',
+    label: 'Approved',
+    credential_type: 'api_key',
+    auth_scheme: 'bearer',
+    secret: 'theirs',
+    allowed_hosts: ['api.example.com'],
+  })
+  const grantee = { grantee_type: 'delegation', grantee_id: delegationId }
+  await make(`${at}/${credentialId}/grants`, { ...grantee, approval: 'each' })
+  const call = { credential_id: credentialId, url: 'https://api.example.com/' }
+  const { body } = await api.post('/v1/proxy', token, call).gives(202)
+  const id = String(body['approval_id'])
+  return { '/v1/approvals/{approval_id}': id, '/api/v1/approvals/{approval_id}': id }
 }
 
 /** A shop with payments, renewals and disputes. */

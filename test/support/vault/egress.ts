@@ -120,7 +120,7 @@ export interface Setting {
 
 /** A tenant with a credential for the upstream, an agent, and a grant to it. */
 export async function settingOf(
-  { running, api }: EgressHouse,
+  { running, api }: Pick<EgressHouse, 'running' | 'api'>,
   credential: Json = {},
   grant: Json = {},
   from?: string,

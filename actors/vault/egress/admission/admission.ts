@@ -28,11 +28,18 @@ import { appendStatement, sequencerChannels } from '../../../../storage/platform
 import type { Statement } from '../../../../storage/platform/sql.js'
 import { DatabaseUnavailable } from '../../../../storage/platform/unavailable.js'
 import type { RelayReport } from '../protocol.js'
-import { type AdmissionRequest, type Admitted, admitted, keyOf, queryOf } from './decision.js'
+import {
+  type AdmissionOutcome,
+  type AdmissionRequest,
+  type Admitted,
+  admitted,
+  keyOf,
+  queryOf,
+} from './decision.js'
 import { beginEvent, type CallFacts, endEvent } from './events.js'
 import type { Block } from './block.js'
 import { KnownCallers } from './known-callers.js'
-import { judgeCall, type Refusal } from './rules.js'
+import { approvalOf, judgeCall } from './rules.js'
 import {
   type Batch,
   type CallRecord,
@@ -47,6 +54,7 @@ import {
 } from './batch.js'
 import { moreOfBudget, settlementOf } from './grant-budgets.js'
 import type { Budgeted } from '../../../domain/vault/budgets.js'
+import type { ApprovalLimits } from '../../../platform/call-approvals.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export type { AdmissionRequest, Admitted } from './decision.js'
@@ -79,7 +87,7 @@ type CallEnd = {
 
 export interface Admission {
   /** @throws when the database is unavailable. */
-  admit(request: AdmissionRequest): Promise<Admitted | Refusal> | Admitted
+  admit(request: AdmissionRequest): Promise<AdmissionOutcome> | Admitted
   /** Takes more bytes for a running call; 0 when the budget has too few or the call has ended. */
   more(facts: CallFacts, bytesMin: number, bytesMax: number): Promise<number>
   /** Queues the end of a call for the next transaction. */
@@ -92,6 +100,7 @@ export interface Admission {
 
 type AdmissionNeeds = WriteNeeds & {
   readonly log: Logger
+  readonly approvals: ApprovalLimits
   /** Calls of one block: those that may be sent before they are recorded. 0 records every call before it is sent. */
   readonly unrecordedMax: number
   readonly onAdmitted?: ((how: 'memory' | 'database') => void) | undefined
@@ -164,9 +173,9 @@ class TenantAdmission {
     this.#onIdle = onIdle
   }
 
-  admit(request: AdmissionRequest): Promise<Admitted | Refusal> | Admitted {
+  admit(request: AdmissionRequest): Promise<AdmissionOutcome> | Admitted {
     const key = keyOf(request)
-    const known = this.#admitFromMemory(request, key)
+    const known = request.approvalId === null ? this.#admitFromMemory(request, key) : null
     if (known !== null) return known
     this.#needs.onAdmitted?.('database')
     return new Promise((resolve, reject) => {
@@ -187,7 +196,7 @@ class TenantAdmission {
     const verdict = judgeCall(request.call, known.row, known.authorities, now)
     if (verdict.tag !== 'allowed') return null
     const first = verdict.authorities[0]!
-    if (first.id !== block.authority.id) return null
+    if (first.id !== block.authority.id || approvalOf(first) !== 'none') return null
     const taken = block.takeCall(request.call.bodyBytes)
     if (block.limits !== null) this.#refillIfDue(block, nowMs)
     if (taken === undefined) return null

@@ -32,6 +32,7 @@ import {
   readHeldCredentials,
 } from '../../../../storage/vault/vault-credentials.js'
 import {
+  type AdmissionOutcome,
   type AdmissionRequest,
   type Admitted,
   authoritiesOf,
@@ -43,13 +44,14 @@ import { beginEvent, type CallFacts } from './events.js'
 import { settleBudgets } from './grant-budgets.js'
 import { Block, HELD_MAX } from './block.js'
 import type { KnownCaller, KnownCallers } from './known-callers.js'
-import type { Refusal } from './rules.js'
+import { approvalOf } from './rules.js'
+import type { ApprovalLimits } from '../../../platform/call-approvals.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
 export type PendingRequest = {
   readonly request: AdmissionRequest
   readonly key: string
-  readonly resolve: (outcome: Admitted | Refusal) => void
+  readonly resolve: (outcome: AdmissionOutcome) => void
   readonly reject: (error: unknown) => void
   /** How often it waited for blocks to give back what they hold of a limit. */
   recalls: number
@@ -95,13 +97,14 @@ export type Batch = {
 
 export type Decided = {
   /** In the order of the requests. Null: to be decided again when blocks have given back what they hold. */
-  readonly outcomes: readonly (Admitted | Refusal | null)[]
+  readonly outcomes: readonly (AdmissionOutcome | null)[]
   /** Blocks that are not used any more. */
   readonly retired: readonly Block[]
 }
 
 type BatchNeeds = WriteNeeds & {
   readonly unrecordedMax: number
+  readonly approvals: ApprovalLimits
 }
 
 /** What a transaction has found out about a caller, to remember after the commit. */
@@ -169,8 +172,8 @@ async function write(
     if (kind === 'begin' && block?.takeStamp(nowMs) === true) used.add(facts.credentialId)
   }
   for (const { isStampDue, credentialId } of closing) if (isStampDue) used.add(credentialId)
-  const decision = new Decision(tx, tenantId, needs.random, now)
-  const outcomes: (Admitted | Refusal | null)[] = []
+  const decision = new Decision(tx, tenantId, needs, now)
+  const outcomes: (AdmissionOutcome | null)[] = []
   const admittedBy = new Map<string, Admitted>()
   for (const { request, key } of requests) {
     const decided = decision.of(
@@ -231,7 +234,7 @@ async function recallForSpent(
   tx: Transaction,
   tenantId: string,
   requests: readonly PendingRequest[],
-  outcomes: (Admitted | Refusal | null)[],
+  outcomes: (AdmissionOutcome | null)[],
   authoritiesByKey: ReadonlyMap<string, readonly AuthorityRow[]>,
 ): Promise<void> {
   const places: number[] = []
@@ -262,7 +265,7 @@ async function blockFor(
 ): Promise<{ readonly block: Block; readonly opened: EgressBlockRow } | null> {
   const { tenantId, query, now, nowMs } = of
   const first = of.authorities.find(({ id }) => id === authority.id)
-  if (first === undefined || callsMax === 0) return null
+  if (first === undefined || approvalOf(first) !== 'none' || callsMax === 0) return null
   const isLimited = hasLimits(first)
   const held = !isLimited
     ? NOTHING

@@ -16,14 +16,36 @@ import type { Principal } from '../../../domain/principal.js'
 import { refusalOf } from './grant-budgets.js'
 import { budgetExceeded, type CallFacts } from './events.js'
 import { PORTION_BYTES } from './byte-budget.js'
-import { lacking, type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
+import { approvalOf, lacking, type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
+import {
+  approvalEvent,
+  type ApprovalLimits,
+  askApproval,
+  type CallToApprove,
+  doerOf,
+  takeApproval,
+} from '../../../platform/call-approvals.js'
+import { returnApproval } from '../../../../storage/vault/call-approvals.js'
+import { denied } from '../../../domain/vault/denied.js'
+import type { EventContext } from '../../../domain/events.js'
 
 export type AdmissionRequest = {
   readonly caller: Caller
   readonly credentialId: string
   readonly call: ProxiedCall
   readonly requestId: string | undefined
+  /** The approval that the caller names; null when it names none. */
+  readonly approvalId: string | null
+  /** What an approval would cover. Null until an approval is needed: its body is read then. */
+  readonly toApprove: CallToApprove | null
 }
+/** Only an approval admits the call: it is decided again with `toApprove`. */
+export type CallWanted = { readonly tag: 'call_wanted' }
+const CALL_WANTED: CallWanted = { tag: 'call_wanted' }
+
+/** What a decision can be. */
+export type AdmissionOutcome = Admitted | Refusal | CallWanted
+
 export type Admitted = {
   readonly tag: 'admitted'
   readonly facts: CallFacts
@@ -79,18 +101,25 @@ export async function authoritiesOf(
   return new Map([...queries.keys()].map((key, index) => [key, found[index]!] as const))
 }
 
+const NOT_APPROVED: Refusal = denied(
+  'not_approved',
+  'The approval is unknown, not approved, used or expired, or is for another request.',
+)
+
+type DecisionNeeds = { readonly random: Random; readonly approvals: ApprovalLimits }
+
 export class Decision {
   readonly #tx: Transaction
   readonly #tenantId: string
-  readonly #random: Random
+  readonly #needs: DecisionNeeds
   readonly #now: Date
-  /** Events of refusals. */
+  /** Events besides the beginnings of calls. */
   readonly told: OutboxEvent[] = []
 
-  constructor(tx: Transaction, tenantId: string, random: Random, now: Date) {
+  constructor(tx: Transaction, tenantId: string, needs: DecisionNeeds, now: Date) {
     this.#tx = tx
     this.#tenantId = tenantId
-    this.#random = random
+    this.#needs = needs
     this.#now = now
   }
 
@@ -99,35 +128,91 @@ export class Decision {
     request: AdmissionRequest,
     row: HeldCredentialRow | undefined,
     authorities: readonly AuthorityRow[],
-  ): Admitted | Refusal | Promise<Admitted | Refusal> {
+  ): AdmissionOutcome | Promise<AdmissionOutcome> {
     const verdict = judgeCall(request.call, row, authorities, this.#now)
     if (verdict.tag !== 'allowed') return verdict
+    if (request.approvalId !== null) return this.#approved(request, row!, verdict.authorities)
     const first = verdict.authorities[0]!
-    if (hasLimits(first)) return this.#withinLimits(request, row!, verdict.authorities)
-    return admitted(this.#random, request, row!, first)
+    if (hasLimits(first) || approvalOf(first) !== 'none')
+      return this.#withinLimits(request, row!, verdict.authorities)
+    return admitted(this.#needs.random, request, row!, first)
   }
 
   async #withinLimits(
     request: AdmissionRequest,
     row: HeldCredentialRow,
     authorities: readonly AuthorityRow[],
-  ): Promise<Admitted | Refusal> {
+  ): Promise<AdmissionOutcome> {
     for (const authority of authorities) {
-      if (!hasLimits(authority)) return admitted(this.#random, request, row, authority)
-      const taken = await this.#take(authority, request.call.bodyBytes)
-      if (taken === undefined) continue
-      const { bytes, hold } = taken
-      // The next request of this batch sees the reduced budget.
-      authority.bytesUsed += bytes
-      const isLimited = authority.maxBytes !== null || typeof authority.budget?.bytes === 'number'
-      const outcome = admitted(this.#random, request, row, authority, isLimited ? bytes : null)
-      outcome.facts.hold = hold
-      return outcome
+      // The others need an approval too.
+      if (approvalOf(authority) !== 'none') return this.#ask(request, authority)
+      const outcome = await this.#by(authority, request, row)
+      if (outcome !== undefined) return outcome
     }
+    return this.#spent(request, authorities)
+  }
+
+  async #spent(
+    request: AdmissionRequest,
+    authorities: readonly AuthorityRow[],
+  ): Promise<AdmissionOutcome> {
     const lack = await refusalOf(this.#tx, this.#tenantId, request, authorities, this.#now)
     if (lack === undefined) return SPENT
-    if (lack.isFirst) this.told.push(budgetExceeded(request, lack.budget, this.#random, this.#now))
+    const { random } = this.#needs
+    if (lack.isFirst) this.told.push(budgetExceeded(request, lack.budget, random, this.#now))
     return lacking(lack.budget, this.#now)
+  }
+
+  /** Undefined: too little is left of its limits. */
+  async #by(
+    authority: AuthorityRow,
+    request: AdmissionRequest,
+    row: HeldCredentialRow,
+  ): Promise<Admitted | undefined> {
+    const { random } = this.#needs
+    if (!hasLimits(authority)) return admitted(random, request, row, authority)
+    const taken = await this.#take(authority, request.call.bodyBytes)
+    if (taken === undefined) return undefined
+    const { bytes, hold } = taken
+    // The next request of this batch sees the reduced budget.
+    authority.bytesUsed += bytes
+    const isLimited = authority.maxBytes !== null || typeof authority.budget?.bytes === 'number'
+    const outcome = admitted(random, request, row, authority, isLimited ? bytes : null)
+    outcome.facts.hold = hold
+    return outcome
+  }
+
+  async #ask(request: AdmissionRequest, { id: grantId }: AuthorityRow): Promise<AdmissionOutcome> {
+    const { toApprove: call, credentialId } = request
+    if (call === null) return CALL_WANTED
+    const asking = { kind: 'egress', grantId, credentialId, call } as const
+    return askApproval(this.#tx, this.#needs.approvals, asking, this.#context(request))
+  }
+
+  /** Admits the call that was approved, once. */
+  async #approved(
+    request: AdmissionRequest,
+    row: HeldCredentialRow,
+    authorities: readonly AuthorityRow[],
+  ): Promise<AdmissionOutcome> {
+    const { toApprove: call, approvalId } = request
+    if (call === null) return CALL_WANTED
+    const covered = { kind: 'egress', call, grantIds: authorities.map(({ id }) => id) } as const
+    const context = this.#context(request)
+    const taken = await takeApproval(this.#tx, approvalId!, covered, context)
+    const authority = authorities.find(({ id }) => id === taken?.grantId)
+    if (taken === undefined || authority === undefined) return NOT_APPROVED
+    const outcome = await this.#by(authority, request, row)
+    if (outcome === undefined) {
+      await returnApproval(this.#tx, this.#tenantId, taken.id)
+      return this.#spent(request, [authority])
+    }
+    this.told.push(approvalEvent('vault.approval.used', taken, doerOf(context)))
+    return outcome
+  }
+
+  #context({ caller, requestId }: AdmissionRequest): EventContext {
+    return { caller, random: this.#needs.random, now: this.#now, requestId }
   }
 
   async #take(
@@ -158,7 +243,7 @@ export class Decision {
  */
 export function admitted(
   random: Random,
-  { caller, credentialId, call, requestId }: AdmissionRequest,
+  { caller, credentialId, call, requestId, approvalId }: AdmissionRequest,
   row: HeldCredentialRow,
   { kind, id, allowRange }: AuthorityRow,
   takenBytes: number | null = null,
@@ -174,6 +259,7 @@ export function admitted(
     templates: undefined,
     block: undefined,
     hold: undefined,
+    approvalId,
   }
   const budget = takenBytes === null ? null : { takenBytes }
   return { tag: 'admitted', facts, row, budget, allowRange }

@@ -32,6 +32,8 @@ export type CallFacts = {
   readonly requestId: string | undefined
   /** Writes the events of the caller's calls. Undefined for the first calls of a caller. */
   templates?: CallTemplates | undefined
+  /** The approval that admitted the call. Never with templates. */
+  readonly approvalId: string | null
   /** The block that holds the limits of the call's grant or lease. Undefined for calls of the database. */
   block?: Block | undefined
   /** What the call has taken from the budget of its grant. */
@@ -58,8 +60,8 @@ export class CallTemplates {
       credentialAccessed(about(requestId!, host!, method!), NO_TIME),
     )
     this.#completed = new EventForm(
-      7,
-      (...[requestId, host, method, bytes, chunks, durationMs, status]) => {
+      6,
+      (...[requestId, host, method, bytes, chunks, durationMs]) => {
         const call = about(requestId!, host!, method!)
         const fields = {
           bytes,
@@ -69,7 +71,6 @@ export class CallTemplates {
           host,
           method,
           outcome: 'completed',
-          status,
         }
         // A placeholder is text, where the event has a number too.
         const blanks = fields as object
@@ -84,10 +85,10 @@ export class CallTemplates {
 
   completed(
     { endId, requestId, host, method }: CallFacts,
-    { bytes, chunks, durationMs, status }: RelayReport,
+    { bytes, chunks, durationMs }: RelayReport,
     now: Date,
   ): OutboxEvent {
-    const figures = [bytes, chunks, Math.round(durationMs), status!]
+    const figures = [bytes, chunks, Math.round(durationMs)]
     return this.#completed.fill(endId, now, [requestId!, host, method, ...figures])
   }
 }
@@ -104,7 +105,6 @@ export function endEvent(facts: CallFacts, report: RelayReport, now: Date): Outb
   const { templates } = facts
   const isPlain =
     report.outcome === 'completed' &&
-    report.status !== null &&
     report.redactions === 0 &&
     report.tokens.input === null &&
     report.tokens.output === null
@@ -113,14 +113,17 @@ export function endEvent(facts: CallFacts, report: RelayReport, now: Date): Outb
 }
 
 export function credentialAccessed(facts: CallFacts, now: Date): NewEvent {
-  const { host, method } = facts
-  const fields = { access: 'egress', host, method }
+  const { host, method, approvalId } = facts
+  const fields: EventFields<'vault.credential.accessed'> = { access: 'egress' }
+  if (approvalId !== null) fields.approval_id = approvalId
+  fields.host = host
+  fields.method = method
   return callEvent('vault.credential.accessed', facts, now, fields, 'success')
 }
 
 export function streamClosed(
   facts: CallFacts,
-  { outcome, status, bytes, chunks, durationMs, redactions, tokens }: RelayReport,
+  { outcome, bytes, chunks, durationMs, redactions, tokens }: RelayReport,
   now: Date,
 ): NewEvent {
   const { credentialId, host, method } = facts
@@ -137,7 +140,6 @@ export function streamClosed(
   fields.outcome = outcome
   if (tokens.output !== null) fields.output_tokens = tokens.output
   if (redactions > 0) fields.redactions = redactions
-  if (status !== null) fields.status = status
   const end = outcome === 'completed' ? 'success' : 'failure'
   return callEvent('egress.stream.closed', facts, now, fields, end)
 }

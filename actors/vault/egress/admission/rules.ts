@@ -4,6 +4,7 @@ import type { BudgetRefusal } from '../../../domain/vault/budgets.js'
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import { type ProxyMethod, readAuthScheme } from '../../../domain/vault/egress.js'
+import { type ApprovalMode, APPROVAL_MODES } from '../../../domain/vault/approvals.js'
 import { isForEgress } from '../../../domain/entities/vault.js'
 import { hasParameter } from '../inject/injection.js'
 import type { HeaderPair, ProxyOutcome } from '../protocol.js'
@@ -20,7 +21,15 @@ export type ProxiedCall = {
 
 export type Refusal = Extract<
   ProxyOutcome,
-  { tag: 'invalid' | 'denied' | 'unknown_credential' | 'budget_exceeded' }
+  {
+    tag:
+      | 'invalid'
+      | 'denied'
+      | 'unknown_credential'
+      | 'budget_exceeded'
+      | 'approval_needed'
+      | 'too_many_approvals'
+  }
 >
 type Verdict =
   /** In order of preference. */
@@ -93,7 +102,15 @@ export function judgeCall(
   const left = fitting.filter(hasRequests)
   if (left.length === 0) return REQUESTS_SPENT
   const affordable = left.filter((each) => hasBytes(each, call.bodyBytes))
-  return affordable.length === 0 ? SPENT : { tag: 'allowed', authorities: affordable }
+  return affordable.length === 0 ? SPENT : { tag: 'allowed', authorities: easiest(affordable) }
+}
+
+/** Those without an approval come first, then those that need one, then those that need one for each call. */
+function easiest(authorities: readonly AuthorityRow[]): readonly AuthorityRow[] {
+  if (authorities.length === 1) return authorities
+  return APPROVAL_MODES.flatMap((needed) =>
+    authorities.filter((each) => approvalOf(each) === needed),
+  )
 }
 
 function duplicateFault({ headers, url }: ProxiedCall, authScheme: string): Refusal | undefined {
@@ -112,6 +129,10 @@ function duplicateFault({ headers, url }: ProxiedCall, authScheme: string): Refu
     ? invalid('/headers', 'The request contains the header that the proxy sets.')
     : undefined
 }
+
+/** The approval that a call needs: none once an approval has opened a grant with `first`. */
+export const approvalOf = ({ approval, approvedAt }: AuthorityRow): ApprovalMode =>
+  approval === 'first' && approvedAt !== null ? 'none' : approval
 
 function isActive({ revokedAt, expiresAt }: AuthorityRow, now: Date): boolean {
   return revokedAt === null && (expiresAt === null || expiresAt > now)

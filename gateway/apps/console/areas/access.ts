@@ -250,15 +250,7 @@ export const accessResources: readonly ConsoleResource[] = [
     list: get('/api/v1/delegations'),
     item: get('/api/v1/delegations/{delegation_id}'),
     named: ['agent_name', 'id'],
-    columns: [
-      'agent_name',
-      'user.email',
-      'purpose',
-      'scope',
-      'status',
-      'last_used_at',
-      'expires_at',
-    ],
+    columns: ['agent_name', 'user.email', 'scope', 'status', 'last_used_at', 'expires_at'],
     actions: [
       {
         name: 'revoke',

@@ -200,7 +200,6 @@ const facts = {
 } as unknown as CallFacts
 const report: RelayReport = {
   outcome: 'completed',
-  status: 200,
   bytes: 12,
   requestBytes: 5,
   isHeard: true,
@@ -227,7 +226,6 @@ test('the end event has all figures, and the outcome of the report', (t) => {
     host: 'api.example.com',
     method: 'GET',
     outcome: 'completed',
-    status: 200,
   })
   t.is(plain.audit?.outcome, 'success')
   t.is(plain.audit?.grantId, 'g1')
@@ -297,6 +295,7 @@ function requestOf(tenantId: string): ProxyRequest {
     body: null,
     bodyBytes: null,
     authScheme: null,
+    approvalId: null,
     stream: true,
   }
 }

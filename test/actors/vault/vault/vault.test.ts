@@ -124,6 +124,7 @@ const grant = (
       methods: null,
       pathPrefixes: null,
       allowRange: true,
+      approval: 'none',
       maxRequests: null,
       maxBytes: null,
       budget: null,
