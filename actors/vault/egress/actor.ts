@@ -16,8 +16,12 @@ import { keepCallLimitAnnounced } from './admission/lost-calls.js'
 import { CALLS_MAX, createEgressShares, HeldBytes, type ShareSettings } from './admission/shares.js'
 import { TenantGroups } from '../../platform/tenant-groups.js'
 import { createUpstreams } from '../../platform/outbound-http/upstreams.js'
+import { createAssumedRoles } from './sign/aws/assumed-role.js'
 import { createSigners } from './sign/signers.js'
 import { createRevocationWatch } from './admission/revocation-watch.js'
+
+const STS_CONNECT_MS_MAX = 3_000
+const STS_ORIGINS_MAX = 64
 
 type CallSettings = Readonly<
   Record<
@@ -62,6 +66,9 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
     const upstreams = createUpstreams(dialer, undefined, { http2: true })
     const revocationWatch = createRevocationWatch({ database, clock, log: lifecycle.log })
     const credentialCache = createCredentialCache(sealer, clock, managed, memoryOf)
+    const sts = outbound(settings, { connectTimeoutMs: STS_CONNECT_MS_MAX, counts, groups })
+    const stsUpstreams = createUpstreams(sts.dialer, STS_ORIGINS_MAX)
+    const roles = createAssumedRoles({ upstreams: stsUpstreams, rules, clock })
     const limits = {
       idleGapMs: settings.egress_idle_gap_secs * 1000,
       hopTimeoutMs: settings.egress_hop_timeout_secs * 1000,
@@ -73,6 +80,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       () => {
         revocationWatch.stop()
         void upstreams.destroy()
+        void stsUpstreams.destroy()
       },
       { once: true },
     )
@@ -81,7 +89,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       revocationWatch,
       upstreams,
       credentialCache,
-      signers: createSigners({ random }),
+      signers: createSigners({ random, roles }),
       managed,
       clock,
       metrics,
@@ -101,6 +109,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       async forget({ tenantId }) {
         admission.forget(tenantId)
         credentialCache.forget(tenantId)
+        roles.forget(tenantId)
         return { tag: 'forgotten' }
       },
       // Also the operation `proxyRequestBody`.

@@ -99,7 +99,7 @@ export async function signed(
 ): Promise<Sending> {
   const { request, url, headers, tenantId } = outgoing
   const signer = needs.signers[scheme] as Signer
-  const isRead = signer.readsBody?.(headers, secret as never) ?? true
+  const isRead = signer.readsBody?.({ headers, origin: url.origin }, secret as never) ?? true
   const body = isRead ? await wholeBody(needs, request, uses.held) : null
   const unsigned: UnsignedCall = {
     method: request.method,

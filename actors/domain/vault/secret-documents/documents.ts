@@ -1,6 +1,7 @@
 /** Secrets that are JSON documents, by `auth_scheme`. */
 import type { z } from 'zod'
 import type { SignedScheme, TokenScheme } from '../egress.js'
+import { AwsSigV4Secret } from './aws-sigv4.js'
 import { GitHubAppSecret } from './github-app.js'
 import { HmacSecret } from './hmac.js'
 import { ClientCredentialsSecret, RefreshSecret } from './oauth.js'
@@ -10,6 +11,7 @@ type DocumentScheme = SignedScheme | TokenScheme
 
 /** A new scheme is a row. */
 export const SECRET_DOCUMENTS = {
+  aws_sigv4: AwsSigV4Secret,
   hmac: HmacSecret,
   oauth2_client_credentials: ClientCredentialsSecret,
   oauth2_refresh: RefreshSecret,

@@ -8,6 +8,7 @@ import { type ApprovalMode, APPROVAL_MODES } from '../../../domain/vault/approva
 import { isForEgress } from '../../../domain/entities/vault.js'
 import { hasParameter } from '../inject/injection.js'
 import type { HeaderPair, ProxyOutcome } from '../protocol.js'
+import { signedCallFault } from '../sign/call-faults.js'
 
 /** The parts of a call on which grants and credentials decide. */
 export type ProxiedCall = {
@@ -117,8 +118,11 @@ function duplicateFault({ headers, url }: ProxiedCall, authScheme: string): Refu
   const scheme = readAuthScheme(authScheme)
   if (scheme === null)
     return denied('secret_not_sent', 'No secret is sent by the auth_scheme of the credential.')
-  // What a caller sends as a signature is replaced.
-  if (scheme.kind === 'signed') return undefined
+  if (scheme.kind === 'signed') {
+    // What a caller sends as a signature is replaced.
+    const fault = signedCallFault(scheme.text, { headers, url })
+    return fault && invalid(fault.pointer, fault.detail)
+  }
   if (scheme.kind === 'query') {
     return hasParameter(url.search, scheme.name)
       ? invalid('/url', 'The URL contains the query parameter that the proxy sets.')

@@ -42,7 +42,10 @@ export type RefusingAnswer = {
 
 export interface Signer<S extends SignedScheme = SignedScheme> {
   /** Whether the body is signed, and so read before the call. Default: it is. */
-  readonly readsBody?: (headers: readonly HeaderPair[], secret: SecretDocument<S>) => boolean
+  readonly readsBody?: (
+    call: Pick<UnsignedCall, 'headers' | 'origin'>,
+    secret: SecretDocument<S>,
+  ) => boolean
   readonly sign: (
     call: UnsignedCall,
     secret: SecretDocument<S>,

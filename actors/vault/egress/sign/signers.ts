@@ -1,10 +1,18 @@
 /** The signers, by `auth_scheme`. A new scheme is a row. */
 import type { Random } from '../../../../runtime/kernel/random.js'
+import type { AssumedRoles } from './aws/assumed-role.js'
+import { awsSigner } from './aws/aws-sigv4.js'
 import { hmacSigner } from './hmac.js'
 import type { Signers } from './signer.js'
 
-export function createSigners({ random }: { readonly random: Random }): Signers {
+type SignerNeeds = {
+  readonly random: Random
+  readonly roles: AssumedRoles
+}
+
+export function createSigners({ random, roles }: SignerNeeds): Signers {
   return {
+    aws_sigv4: awsSigner(roles),
     hmac: hmacSigner(random),
   }
 }

@@ -1,14 +1,14 @@
 /** Calls that are signed with `hmac`. The upstream checks the signatures itself. */
 import { createHash, createHmac } from 'node:crypto'
 import test from 'ava'
-import type { Json } from '../../support/api.js'
+import type { Json } from '../../../support/api.js'
 import {
   bodyCall,
   CREDENTIALS,
   egressHouse,
   settingOf,
   UPSTREAM_NAME,
-} from '../../support/vault/egress.js'
+} from '../../../support/vault/egress.js'
 
 const house = await egressHouse()
 const { api, upstream } = house
