@@ -5,11 +5,13 @@ import { BRAND_PATH } from '../../pages/platform/style.js'
 import { type ConsoleAction, filled, get, isItem, type Item, valueAt } from './declaration.js'
 import {
   bodyOf,
+  documentFields,
   exampleOf,
   type Field,
   fieldAt,
   formOf,
   inputsOf,
+  isHidden,
   rowsTyped,
   type Typed,
   typedIn,
@@ -55,6 +57,8 @@ const SUGGESTIONS_MAX = 100
 type Suggestion = { readonly id: string; readonly name: string }
 type Suggestions = ReadonlyMap<string, readonly Suggestion[]>
 
+/** The member that may hold a document. */
+const SECRET = 'secret'
 /** The field of a file. */
 const FILE = 'file'
 
@@ -86,7 +90,7 @@ export class ConsoleActions extends VisitedPages {
       Object.assign(
         {},
         ...fields
-          .filter(({ kind }) => action.fills === true && kind !== 'secret')
+          .filter((field) => action.fills === true && !isHidden(field))
           .map((field) => inputsOf(field, valueAt(item, field.name))),
       )
     const suggestions = await this.suggestionsFor(visit, fields)
@@ -106,7 +110,10 @@ export class ConsoleActions extends VisitedPages {
     const name =
       item === null || !place.isItem ? say(`console.of.${resource.name}`) : nameOf(item, resource)
     const more = shown.filter((field) => !isFirst(field))
-    const example = action.method === 'GET' || fields.length === 0 ? null : exampleOf(fields)
+    const example =
+      action.method === 'GET' || fields.length === 0
+        ? null
+        : { ...action.fixed, ...exampleOf(fields) }
     return this.page(
       visit,
       'console-form',
@@ -215,7 +222,7 @@ export class ConsoleActions extends VisitedPages {
       {
         method: action.method,
         path: filled(action.path, ids),
-        body: hasBody ? JSON.stringify(meant.body) : null,
+        body: hasBody ? JSON.stringify({ ...meant.body, ...action.fixed }) : null,
         ...(site.routeOf(action)?.idempotent === true && /^[0-9a-f-]{36}$/.test(key)
           ? { idempotencyKey: key }
           : {}),
@@ -309,8 +316,13 @@ export class ConsoleActions extends VisitedPages {
 }
 
 function fieldsOf(site: Site, action: ConsoleAction): readonly Field[] {
-  const { without = [] } = action
-  return formOf(site.routeOf(action)!).filter(({ name }) => !without.includes(name))
+  const { without = [], fixed = {}, document } = action
+  return formOf(site.routeOf(action)!)
+    .filter(({ name }) => !(name in fixed))
+    .flatMap((field) =>
+      document !== undefined && field.name === SECRET ? documentFields(document, SECRET) : [field],
+    )
+    .filter(({ name }) => !without.includes(name))
 }
 
 /** The members of the branding that a form has, as typed. */
@@ -354,7 +366,7 @@ function shownField(
   faultOf: (name: string) => string | undefined,
 ): ShownField {
   const { name, kind, columns, description } = field
-  const value = kind === 'secret' ? '' : (values[name] ?? '')
+  const value = isHidden(field) ? '' : (values[name] ?? '')
   const shownCell = (index: number) => (column: Field) => ({
     ...shownField(
       { ...column, name: `${name}.${index}.${column.name}`, required: false },

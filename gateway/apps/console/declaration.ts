@@ -2,6 +2,7 @@
  * What the console shows, as declarations: resources with their API operations. The pages, the forms and the curl
  * lines follow from these and from the declarations of the routes.
  */
+import type { z } from 'zod'
 import type { MessageKey } from '../../pages/texts/texts.js'
 import type { Method } from '../../route.js'
 
@@ -20,6 +21,10 @@ export type ConsoleAction = Operation & {
   readonly first?: readonly string[] | undefined
   /** Members of the body that the form does not offer. */
   readonly without?: readonly string[] | undefined
+  /** Members of the body that the action sets. */
+  readonly fixed?: Item | undefined
+  /** The schema of the document that the member `secret` holds. The form has its members. */
+  readonly document?: z.ZodType | undefined
   /** Known values of a list, from which the form lets people choose. Others can be typed. */
   readonly offers?: Readonly<Record<string, readonly string[]>> | undefined
   /** The form starts with the values of the object. */

@@ -7,6 +7,8 @@ import { type Schema, schemaOf, variantsOf } from './schemas.js'
 type FieldKind =
   | 'text'
   | 'secret'
+  /** A secret of several lines, such as a private key. */
+  | 'key'
   | 'number'
   | 'boolean'
   | 'choice'
@@ -38,7 +40,7 @@ export type Field = {
 /** What was typed, by the name of its input. Several values of one name are lines. */
 export type Typed = Readonly<Record<string, string>>
 
-const SECRETS = new Set(['secret', 'client_secret', 'password'])
+const SECRETS = new Set(['secret', 'client_secret', 'password', 'refresh_token'])
 /** The members of a public key (RFC 7517 section 4), whose schema names none. */
 const KEY_MEMBERS = ['kid', 'kty', 'crv', 'x', 'y', 'n', 'e', 'alg', 'use']
 const KEY = 'key'
@@ -56,6 +58,14 @@ export function formOf(route: Route): readonly Field[] {
   fieldsOf.set(route, fields)
   return fields
 }
+
+/** The fields of the document that a member holds. */
+export const documentFields = (type: z.ZodType, member: string): readonly Field[] =>
+  fieldsIn(schemaOf(type)).map((field) => ({ ...field, name: `${member}.${field.name}` }))
+
+/** True for a field whose value is not shown again. */
+export const isHidden = ({ kind }: Pick<Field, 'kind'>): boolean =>
+  kind === 'secret' || kind === 'key'
 
 /** The field of a member of the query of an operation. */
 export function queryField(route: Route, member: string): Partial<Field> {
@@ -139,6 +149,7 @@ function kindOf(name: string, schema: Schema, resolved: Schemas['resolved']): Ki
       return mapKind(schema, resolved)
     default:
       if (SECRETS.has(name)) return { kind: 'secret' }
+      if (name === 'private_key') return { kind: 'key' }
       return { kind: schema.format === 'date-time' ? 'time' : 'text' }
   }
 }
@@ -355,14 +366,15 @@ export function asTime(text: string): string {
 
 /** A body for the curl line before the form is sent: its required members with a word for the value. */
 export function exampleOf(fields: readonly Field[]): Item {
-  const shown = fields.filter(({ required }) => required)
-  return Object.fromEntries(
-    shown.map(({ name, kind, options, columns, isMap }) => {
-      const word = options[0] ?? `<${name}>`
-      if (kind === 'lines' || kind === 'choices') return [name, [word]]
-      return [name, kind === 'rows' ? (isMap ? {} : [exampleOf(columns)]) : word]
-    }),
-  )
+  const body: Record<string, unknown> = {}
+  for (const { name, kind, options, columns, isMap } of fields.filter(({ required }) => required)) {
+    const path = name.split('.')
+    const word = options[0] ?? `<${path.at(-1)}>`
+    const isList = kind === 'lines' || kind === 'choices'
+    const rows = isMap ? {} : [exampleOf(columns)]
+    put(body, path, isList ? [word] : kind === 'rows' ? rows : word)
+  }
+  return body
 }
 
 /** The body without its secrets, for the curl line. */

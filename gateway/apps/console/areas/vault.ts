@@ -1,10 +1,29 @@
 /** The vault, its egress, credentials for people, and the audit chain in the console. */
-import { type ConsoleResource, get, type Item } from '../declaration.js'
+import type { TokenScheme } from '../../../../actors/domain/vault/egress.js'
+import { SECRET_DOCUMENTS } from '../../../../actors/domain/vault/secret-documents/documents.js'
+import { type ConsoleAction, type ConsoleResource, get, type Item } from '../declaration.js'
 
 const CREDENTIALS = '/api/v1/vault/credentials'
 const CREDENTIAL = `${CREDENTIALS}/{credential_id}`
 
-const isOpen = ({ status }: Item) => status === 'active'
+const isOpen = ({ status }: Item) => status === 'active' || status === 'needs_reauthorization'
+/** A form for each scheme with access tokens. Its document has the members that the scheme needs. */
+const withTokens = (
+  name: ConsoleAction['name'],
+  scheme: TokenScheme,
+  members: readonly string[],
+  without: readonly string[] = [],
+): ConsoleAction => ({
+  name,
+  on: 'list',
+  method: 'POST',
+  path: CREDENTIALS,
+  fixed: { credential_type: 'custom', auth_scheme: scheme },
+  document: SECRET_DOCUMENTS[scheme],
+  first: ['label', 'provider', 'allowed_hosts', ...members.map((member) => `secret.${member}`)],
+  without: ['token_of', ...without.map((member) => `secret.${member}`)],
+})
+
 const isSsh = ({ credential_type: type }: Item) => String(type).startsWith('ssh')
 
 export const vaultResources: readonly ConsoleResource[] = [
@@ -24,6 +43,25 @@ export const vaultResources: readonly ConsoleResource[] = [
         path: CREDENTIALS,
         first: ['label', 'provider', 'credential_type', 'secret', 'auth_scheme', 'allowed_hosts'],
       },
+      withTokens(
+        'oauthaccount',
+        'oauth2_refresh',
+        ['token_url', 'client_id', 'client_secret', 'refresh_token'],
+        ['dpop'],
+      ),
+      withTokens(
+        'oauthclient',
+        'oauth2_client_credentials',
+        ['token_url', 'client_id', 'client_secret', 'scope'],
+        ['dpop'],
+      ),
+      withTokens('githubapp', 'github_app', ['app_id', 'installation_id', 'private_key']),
+      withTokens(
+        'serviceaccount',
+        'gcp_service_account',
+        ['client_email', 'private_key', 'private_key_id', 'scope'],
+        ['type'],
+      ),
       { name: 'change', on: 'item', method: 'PATCH', path: CREDENTIAL, fills: true },
       {
         name: 'rotate',
