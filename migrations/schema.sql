@@ -1034,6 +1034,22 @@ alter table agent_keys enable row level security;
 alter table agent_keys force row level security;
 create policy tenant on agent_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table agent_signature_keys (
+  tenant_id uuid not null,
+  agent_id uuid not null,
+  point text not null,
+  kid text not null,
+  private_sealed bytea not null,
+  created_at timestamp with time zone not null,
+  constraint agent_signature_keys_pkey PRIMARY KEY (tenant_id, agent_id),
+  constraint agent_signature_keys_agent_id_key UNIQUE (agent_id),
+  constraint agent_signature_keys_agent_id_fkey FOREIGN KEY (agent_id) REFERENCES agents(id) ON DELETE CASCADE
+);
+CREATE INDEX agent_signature_keys_newest ON public.agent_signature_keys USING btree (created_at DESC, agent_id);
+alter table agent_signature_keys enable row level security;
+alter table agent_signature_keys force row level security;
+create policy tenant on agent_signature_keys using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table agent_suspensions (
   tenant_id uuid not null,
   agent_id uuid not null,

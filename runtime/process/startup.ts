@@ -207,7 +207,13 @@ async function startActors(context: StartContext): Promise<Undo> {
   const sending = senderSettingsOf(settings)
   const webhooks: ThreadData = { ...access, webhooks: settings.webhooks, sending }
   const listens = egressPortOf(loaded) !== undefined
-  const egress: EgressThreadData = { ...access, vault: egressSettingsOf(settings), listens }
+  const { issuer_url: issuer } = settings.oidc
+  const egress: EgressThreadData = {
+    ...access,
+    vault: egressSettingsOf(settings),
+    issuer,
+    listens,
+  }
   const threads: Readonly<
     Record<string, ReturnType<NonNullable<SystemOptions<RunPlane>['thread']>>>
   > = {

@@ -54,6 +54,7 @@ const PROMISED = [
   ['get',  '/credential-issuers/{tenant_slug}/.well-known/jwks.json',                         [200, 404]],
   ['get',  '/status-lists',                                                                   [200]],
   ['get',  '/status-lists/{status_list_id}',                                                  [200, 404, 501]],
+  ['get',  '/.well-known/http-message-signatures-directory',                                  [200, 404]],
   ['get',  '/ssh/{credential_id}/krl',                                                        [200, 404]],
   ['get',  '/ssh/{credential_id}/{file}',                                                     [200, 404]],
   ['post', '/nonce',                                                                          [200, 404]],

@@ -4,7 +4,7 @@ export const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE', 'HEAD', 'OPTION
 export type ProxyMethod = (typeof METHODS)[number]
 
 /** Schemes whose secret is a JSON document with a key, which signs each request (secret-documents.ts). */
-export const SIGNED_SCHEMES = ['aws_sigv4', 'hmac'] as const
+export const SIGNED_SCHEMES = ['aws_sigv4', 'hmac', 'http_signature'] as const
 export type SignedScheme = (typeof SIGNED_SCHEMES)[number]
 
 /** Schemes whose secret is a JSON document, with which the service gets access tokens. */

@@ -11,7 +11,9 @@ import type { EgressMetrics } from './metrics.js'
 import { egress, type EgressProtocol } from './protocol.js'
 import { createCredentialCache } from './inject/unsealed-credential.js'
 import { type EgressSettings, outbound } from '../../platform/outbound-http/outbound.js'
-import { createProxy } from './proxy.js'
+import { agentSignatureKey } from '../../platform/agent-signature-keys.js'
+import { createProxy, type ProxyNeeds } from './proxy.js'
+import { createSignRequest } from './sign-request.js'
 import { keepCallLimitAnnounced } from './admission/lost-calls.js'
 import { CALLS_MAX, createEgressShares, HeldBytes, type ShareSettings } from './admission/shares.js'
 import { TenantGroups } from '../../platform/tenant-groups.js'
@@ -43,6 +45,7 @@ type EgressNeeds = {
   readonly managed: ManagedTokens
   readonly clock: Clock
   readonly random: Random
+  readonly issuer: string
   readonly metrics: EgressMetrics
   readonly counts: ShareCounts
   readonly settings: CallSettings & ShareSettings & EgressSettings
@@ -55,7 +58,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
   mailbox: { capacity: 1024, inflightMax: 2 * CALLS_MAX },
   supervision: { onFailure: 'resume' },
   create: (
-    { database, sealer, admission, managed, clock, random, metrics, counts, settings },
+    { database, sealer, admission, managed, clock, random, issuer, metrics, counts, settings },
     lifecycle,
   ) => {
     const groups = new TenantGroups({ database, clock })
@@ -84,12 +87,20 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       },
       { once: true },
     )
-    const proxyRequest = createProxy({
+    const proxyNeeds: ProxyNeeds = {
       admission,
       revocationWatch,
       upstreams,
       credentialCache,
-      signers: createSigners({ random, roles }),
+      signers: createSigners({
+        random,
+        roles,
+        httpSigning: {
+          issuer,
+          keyOf: (agentId) =>
+            agentSignatureKey({ database, sealer, clock }, agentId, { makes: true }),
+        },
+      }),
       managed,
       clock,
       metrics,
@@ -104,7 +115,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
       memoryOf,
       bodyBytesMax: settings.egress_body_max_bytes,
       bufferedBytesMax: settings.egress_buffered_response_max_bytes,
-    })
+    }
     return {
       async forget({ tenantId }) {
         admission.forget(tenantId)
@@ -113,7 +124,8 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         return { tag: 'forgotten' }
       },
       // Also the operation `proxyRequestBody`.
-      proxyRequest,
+      proxyRequest: createProxy(proxyNeeds),
+      signRequest: createSignRequest(proxyNeeds),
     }
   },
 })

@@ -12,6 +12,8 @@ import type { ProxyMethod } from '../../domain/vault/egress.js'
 
 export type EgressProtocol = {
   proxyRequest: Ask<ProxyRequest, ProxyOutcome>
+  /** The signature of a request that the agent sends itself. Nothing is sent. */
+  signRequest: Ask<ProxyRequest, SignRequestOutcome>
   /** A credential, grant or lease of the tenant has changed: the next call reads it again. */
   forget: Ask<{ readonly tenantId: string }, { readonly tag: 'forgotten' }>
 }
@@ -89,6 +91,16 @@ export type ProxyOutcome =
   /** No usable response; `error` is an error type of RFC 9209 section 2.3. */
   | { readonly tag: 'upstream_failed'; readonly error: string; readonly detail?: string }
   | { readonly tag: 'upstream_timeout'; readonly error: string }
+
+export type NotRelayed = Exclude<ProxyOutcome, { readonly tag: 'relayed' }>
+
+export type SignRequestOutcome =
+  | {
+      readonly tag: 'signed_request'
+      /** The fields to add, by their names. */
+      readonly headers: Readonly<Record<string, string>>
+    }
+  | NotRelayed
 
 export type RelayLimits = {
   /** A relay without a byte in either direction for this long ends. */

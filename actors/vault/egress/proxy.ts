@@ -22,6 +22,7 @@ import { tokenFailure } from './inject/token-failure.js'
 import type {
   HeaderFault,
   HeaderPair,
+  NotRelayed,
   ProxyOutcome,
   ProxyRequest,
   RelayLimits,
@@ -399,7 +400,7 @@ function withoutRange(headers: readonly HeaderPair[]): readonly HeaderPair[] {
   return headers.filter(([name]) => name !== 'range' && name !== 'if-range')
 }
 
-const UNSENT: RelayReport = {
+export const UNSENT: RelayReport = {
   outcome: 'upstream_error',
   bytes: 0,
   requestBytes: 0,
@@ -502,7 +503,7 @@ function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
 
 const PROHIBITED = denied('address_not_public', 'The host has no public address.')
 
-function urlRefused(fault: UrlFault): ProxyOutcome {
+export function urlRefused(fault: UrlFault): NotRelayed {
   if (fault === 'url_host') return PROHIBITED
   return invalid('/url', URL_DETAILS[fault])
 }
@@ -516,7 +517,7 @@ const URL_DETAILS: Readonly<Record<Exclude<UrlFault, 'url_host'>, string>> = {
   url_port: 'The URL must use port 443.',
 }
 
-function headerRefused({ fault, name }: RefusedHeader): ProxyOutcome {
+export function headerRefused({ fault, name }: RefusedHeader): NotRelayed {
   return invalid('/headers', HEADER_DETAILS[fault](JSON.stringify(name)))
 }
 

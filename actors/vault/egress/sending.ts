@@ -2,6 +2,8 @@
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import { invariant } from '../../../runtime/kernel/assert.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { granteeOf } from '../../domain/grantee.js'
+import { readPrincipal } from '../../domain/packed-principal.js'
 import { readAuthScheme } from '../../domain/vault/egress.js'
 import type { HeldBytes } from './admission/shares.js'
 import { withPlainQuotes } from './admission/rules.js'
@@ -111,6 +113,7 @@ export async function signed(
     now: needs.clock.now(),
     tenantId,
     credentialId: uses.credentialId,
+    agentId: granteeOf(readPrincipal(request.principal)).agentId,
   }
   const sent = uses.isMetered && body !== null ? () => ByteStream.from(body) : () => body
   const authScheme = readAuthScheme(scheme)!

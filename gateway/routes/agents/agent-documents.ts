@@ -3,6 +3,7 @@ import { z } from 'zod'
 import {
   type AgentDocumentName,
   agentDocuments,
+  type SignatureDirectory,
 } from '../../../actors/agents/agents/documents/protocol.js'
 import { strongTag } from '../../response/shared-body.js'
 import { callerOf } from '../../request/caller.js'
@@ -10,6 +11,8 @@ import { bytes, json, problem, type Route, reply, route } from '../../route.js'
 import { invalidMember } from '../operations/invalid-member.js'
 
 const MAX_AGE_SECS = 60
+/** How long a removed key still verifies. */
+const DIRECTORY_SECS = 300
 const TAGS = ['Agents']
 
 const AgentParams = z.object({ agent_id: z.string().max(64) })
@@ -96,7 +99,8 @@ export const agentDocumentRoutes: readonly Route[] = [
     'jwks',
     'getAgentKeySet',
     'Active public keys of an agent',
-    'A JWK Set (RFC 7517). Deprecated and revoked keys are not listed.',
+    'A JWK Set (RFC 7517). Deprecated and revoked keys are not listed. The key with which the service signs ' +
+      'requests of the agent (http_signature) is listed from its first signature on.',
   ),
   document(
     'agent-card',
@@ -104,6 +108,31 @@ export const agentDocumentRoutes: readonly Route[] = [
     'A2A card of an agent',
     'What the agent publishes about itself for other agents (Agent2Agent protocol).',
   ),
+  route(agentDocuments, 'signatureDirectory', {
+    method: 'GET',
+    path: '/.well-known/http-message-signatures-directory',
+    summary: 'Keys with which agents sign requests',
+    description:
+      'A JWK Set with the keys of the agents that signed first most recently, up to 20, or of one agent. Each ' +
+      'key signs the answer (RFC 9421, tag http-message-signatures-directory). The key set of an agent, which ' +
+      'its signatures name, has its key too.',
+    tags: TAGS,
+    exposure: 'public',
+    security: { scheme: 'anonymous' },
+    cors: 'public',
+    capabilities: ['vault.http_signature'],
+    query: z.object({ agent_id: z.string().max(64).optional() }),
+    message: ({ query }) => ({ agentId: query.agent_id ?? null }),
+    replies: {
+      directory: bytes<SignatureDirectory>(
+        200,
+        'application/http-message-signatures-directory+json',
+        ({ body, headers }) => ({ body, headers, maxAgeSecs: DIRECTORY_SECS }),
+        z.object({ keys: z.array(z.record(z.string(), z.unknown())) }),
+      ),
+      unknown_agent: unknownAgent,
+    },
+  }),
   route(agentDocuments, 'changeAgentProfile', {
     method: 'PATCH',
     path: '/api/v1/agents/me/profile',

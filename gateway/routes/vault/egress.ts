@@ -12,7 +12,7 @@ import { PROXY_NAME } from '../../response/respond.js'
 import { uuid } from '../../request/ids.js'
 import { approvalReply } from './approval-shapes.js'
 import type { Problem } from '../../response/problems.js'
-import { json, problem, relayed, type Route, route, streamed } from '../../route.js'
+import { json, problem, relayed, reply, type Route, route, streamed } from '../../route.js'
 
 const JSON_BYTES_MAX = 8 * 1024 * 1024
 const BODY_BYTES_MAX = 32 * 1024 * 1024
@@ -56,6 +56,22 @@ const approvalHeader = {
     description: 'The approval_id of this same request, once it is approved.',
   }),
 }
+
+const SignRequest = z
+  .strictObject({
+    credential_id: uuid().meta({ description: 'Active, granted to the caller.' }),
+    method,
+    url: z.string().min(1).max(8_192).meta({ example: 'https://api.example.com/v1/models' }),
+    headers: z
+      .union([headerPairs, z.record(z.string().max(256), z.string().max(16_384))])
+      .default([]),
+    body_base64: z.string().refine(isBase64, 'Must be base64 with padding.').optional(),
+  })
+  .meta({ id: 'SignRequest' })
+
+const SignedRequest = z
+  .object({ headers: z.record(z.string(), z.string()) })
+  .meta({ id: 'SignedRequest' })
 
 const BodyHeaders = z.looseObject({
   'x-svc-credential-id': uuid(),
@@ -120,17 +136,7 @@ function brokenOff(end: string): Problem {
 
 const refusedBudget = presenter(RefusedBudget)
 
-const replies = {
-  relayed: relayed(
-    'The response of the upstream, with its status and the allowed header fields.',
-    ({ status, headers, body, bodyBytes }: Extract<ProxyOutcome, { tag: 'relayed' }>) => ({
-      status,
-      headers,
-      body,
-      bodyBytes,
-    }),
-    brokenOff,
-  ),
+const refusals = {
   approval_needed: approvalReply(202),
   too_many_approvals: problem(429, 'rate-limited', {
     detail: 'Too many calls of the agent or the tenant wait for a person.',
@@ -192,6 +198,20 @@ const replies = {
     detail: TOO_LATE,
     headers: status(error),
   })),
+} as const
+
+const replies = {
+  ...refusals,
+  relayed: relayed(
+    'The response of the upstream, with its status and the allowed header fields.',
+    ({ status, headers, body, bodyBytes }: Extract<ProxyOutcome, { tag: 'relayed' }>) => ({
+      status,
+      headers,
+      body,
+      bodyBytes,
+    }),
+    brokenOff,
+  ),
 } as const
 
 /** The header fields of a raw-body request that correspond to members of POST /v1/proxy. */
@@ -285,6 +305,42 @@ export const egressRoutes: readonly Route[] = [
     }),
     replies: bodyReplies,
   }),
+  route(egress, 'signRequest', {
+    method: 'POST',
+    tags: ['Vault'],
+    exposure: 'public',
+    capabilities: ['vault.http_signature'],
+    path: '/v1/sign-request',
+    summary: 'Sign a request that the agent sends itself',
+    description:
+      'For credentials with the auth_scheme http_signature. It is decided like a call. Nothing is sent; ' +
+      'the answer has the header fields to add.',
+    security: { scheme: 'bearer', scopes: ['vault:read'] },
+    throttle: [{ policy: 'egress', by: byAgent }],
+    headers: z.looseObject(approvalHeader),
+    body: json(SignRequest, { maxBytes: JSON_BYTES_MAX, anyText: true }),
+    message: ({ body, principal, clientAddress, headers }) => {
+      const bytes = bytesOf(body)
+      return {
+        principal: packPrincipal(principal),
+        clientAddress,
+        credentialId: body.credential_id,
+        method: body.method,
+        url: body.url,
+        headers: Array.isArray(body.headers) ? body.headers : Object.entries(body.headers),
+        body: bytes,
+        bodyBytes: bytes?.byteLength ?? 0,
+        isBodyHeld: true,
+        authScheme: null,
+        approvalId: headers['x-svc-approval'] ?? null,
+        stream: false,
+      }
+    },
+    replies: {
+      ...refusals,
+      signed_request: reply(200, SignedRequest, ({ headers }) => ({ headers: { ...headers } })),
+    },
+  }),
 ]
 
 /** `vault.egress_json_max_bytes` and `vault.egress_body_max_bytes`. */
@@ -306,7 +362,11 @@ function isBase64(text: string): boolean {
   return text.length % 4 === 0 && !NOT_BASE64.test(text.replace(/={1,2}$/, ''))
 }
 
-function bytesOf({ body, body_base64: base64 }: z.output<typeof EgressRequest>): Uint8Array | null {
+type WithBody = Pick<z.output<typeof EgressRequest>, 'body_base64'> & {
+  readonly body?: string | undefined
+}
+
+function bytesOf({ body, body_base64: base64 }: WithBody): Uint8Array | null {
   if (body !== undefined) return new TextEncoder().encode(body)
   return base64 === undefined ? null : new Uint8Array(Buffer.from(base64, 'base64'))
 }

@@ -25,6 +25,7 @@ import type { EgressAddress, OpenEgressDoor } from './egress-door.js'
 /** What the main thread passes to this thread. */
 export type EgressThreadData = ThreadAccess & {
   readonly vault: VaultSettings & EgressSettings
+  readonly issuer: string
   /** Set once the service has its keys, so that a restarted thread listens again. */
   readonly address?: EgressAddress | undefined
   /** The address follows. */
@@ -35,7 +36,14 @@ const loadDoor = () => import('./egress-door.js')
 
 serveThread({
   placements: async ({ data, clock, log, metrics, ref }) => {
-    const { database: settings, urls, kms: access, vault, listens } = data as EgressThreadData
+    const {
+      database: settings,
+      urls,
+      kms: access,
+      vault,
+      issuer,
+      listens,
+    } = data as EgressThreadData
     const { telemetry, plane: servedPlane } = data as EgressThreadData
     const source = { plane: servedPlane, thread: 'egress' }
     const endTelemetry = await startTelemetry(telemetry, source, metrics.registry)
@@ -76,6 +84,7 @@ serveThread({
       managed,
       clock,
       random,
+      issuer,
       metrics: measured,
       counts: metrics.shares,
       settings: vault,

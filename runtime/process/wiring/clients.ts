@@ -101,7 +101,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       wallets: settings.siwe.enabled,
       federatedLogin: ref(federatedLogin),
     })),
-    wireActor(agentDocumentsActor, () => ({ ...common, issuer })),
+    wireActor(agentDocumentsActor, () => ({ ...common, sealer, issuer })),
     wireActor(observedClientsActor, ({ ref }) => ({ ...common, tokens: ref(tokens) })),
     wireActor(applicationsActor, ({ ref }) => ({
       ...common,

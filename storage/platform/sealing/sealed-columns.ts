@@ -12,6 +12,7 @@ import { totpSecretContext } from '../../identity/second-factors.js'
 import { privateKeyContext } from '../../oauth/signing-keys.js'
 import { allRows, changedRows, type Transaction } from '../sql.js'
 import { providerSecretContext } from '../../identity/identity-providers.js'
+import { signatureKeyContext } from '../../agents/agent-signature-keys.js'
 import { listKeyContext } from '../../vault/ssh-authorities.js'
 import { credentialSecretContext } from '../../vault/vault-credentials.js'
 import { streamAuthorizationContext } from '../../webhooks/signal-streams.js'
@@ -48,6 +49,7 @@ export const SEALED_COLUMNS: readonly SealedColumn[] = [
   of('sso_providers', 'client_secret_sealed', providerSecretContext),
   of('outgoing_mail', 'letter_sealed', mailContext),
   of('signing_keys', 'private_sealed', privateKeyContext, { id: 'kid' }),
+  of('agent_signature_keys', 'private_sealed', signatureKeyContext, { id: 'agent_id' }),
   of('ssh_authorities', 'list_private_sealed', listKeyContext, { id: 'credential_id' }),
   of('totp_factors', 'secret_sealed', totpSecretContext, { owner: 'service' }),
 ]

@@ -1,6 +1,9 @@
 /** Serves the documents of agents, and lets an agent change what they say. */
 import { defineActor } from '../../../../runtime/kernel/actor.js'
 import { findAgentProfile, replaceAgentProfile } from '../../../../storage/agents/agent-profiles.js'
+import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
+import { agentSignatureKey, signatureJwk } from '../../../platform/agent-signature-keys.js'
+import { directoryOf } from './directory.js'
 import { holdAgent } from '../../../../storage/agents/agent-management.js'
 import {
   agentCard,
@@ -26,6 +29,7 @@ const UNKNOWN_AGENT = { tag: 'unknown_agent' } as const
 
 type AgentDocumentsNeeds = WriteNeeds & {
   readonly issuer: string
+  readonly sealer: Sealer
 }
 
 export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocumentsNeeds>({
@@ -35,7 +39,8 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
   lane: { changeAgentProfile: ({ caller }) => caller.principal.clientId },
   // The actor has no state that a restart would repair.
   supervision: { onFailure: 'resume' },
-  create: ({ database, clock, random, issuer }) => ({
+  create: ({ database, clock, random, sealer, issuer }) => ({
+    signatureDirectory: directoryOf({ database, clock, sealer }, new URL(issuer).host),
     async agentDocument({ agentId, name }, context) {
       if (!isUuid(agentId)) return UNKNOWN_AGENT
       // The documents are public, and the agent may be of any tenant.
@@ -44,9 +49,14 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
         context,
       )
       if (agent === undefined) return UNKNOWN_AGENT
+      const key =
+        name === 'jwks'
+          ? await agentSignatureKey({ database, sealer, clock }, agentId, { makes: false })
+          : undefined
+      const signing = key === undefined ? [] : [{ ...signatureJwk(key), alg: 'EdDSA' }]
       const documents = {
         client: () => agentClientDocument(issuer, agent),
-        jwks: () => agentKeySet(agent),
+        jwks: () => ({ keys: [...agentKeySet(agent).keys, ...signing] }),
         'agent-card': () => agentCard(issuer, agent),
       }
       return { tag: 'published', body: Buffer.from(JSON.stringify(documents[name]())) }

@@ -10,11 +10,23 @@ export type AgentDocumentsProtocol = {
     { readonly agentId: string; readonly name: AgentDocumentName },
     { readonly tag: 'published'; readonly body: Uint8Array } | { readonly tag: 'unknown_agent' }
   >
+  /** Anonymous: the keys with which an agent, or the newest agents, sign requests. */
+  signatureDirectory: Ask<
+    { readonly agentId: string | null },
+    SignatureDirectory | { readonly tag: 'unknown_agent' }
+  >
   /** Absent members of the change stay unchanged. */
   changeAgentProfile: Ask<
     { readonly caller: Caller; readonly change: AgentProfileChange },
     ProfileFound | ProfileInvalid | { readonly tag: 'unknown_agent' }
   >
+}
+
+export type SignatureDirectory = {
+  readonly tag: 'directory'
+  readonly body: Uint8Array
+  /** Its digest, and a signature of each key. */
+  readonly headers: Readonly<Record<string, string>>
 }
 
 export type AgentDocumentName = 'client' | 'jwks' | 'agent-card'
@@ -31,5 +43,5 @@ export type ProfileFound = {
 export type ProfileInvalid = MemberInvalid
 
 export const agentDocuments = address<AgentDocumentsProtocol>('agent-documents', {
-  idempotent: ['agentDocument'],
+  idempotent: ['agentDocument', 'signatureDirectory'],
 })

@@ -1,5 +1,5 @@
 /** Secrets that are JSON documents, by `auth_scheme`. */
-import type { z } from 'zod'
+import { z } from 'zod'
 import type { SignedScheme, TokenScheme } from '../egress.js'
 import { AwsSigV4Secret } from './aws-sigv4.js'
 import { GitHubAppSecret } from './github-app.js'
@@ -13,6 +13,8 @@ type DocumentScheme = SignedScheme | TokenScheme
 export const SECRET_DOCUMENTS = {
   aws_sigv4: AwsSigV4Secret,
   hmac: HmacSecret,
+  /** The key is the agent's, and made by the service. */
+  http_signature: z.strictObject({}),
   oauth2_client_credentials: ClientCredentialsSecret,
   oauth2_refresh: RefreshSecret,
   github_app: GitHubAppSecret,

@@ -21,6 +21,10 @@ export type UnsignedCall = {
   readonly now: Date
   readonly tenantId: string
   readonly credentialId: string
+  /** Null or absent for another caller than an agent. */
+  readonly agentId?: string | null | undefined
+  /** What the upstream asked to be in the signature. */
+  readonly nonce?: string | undefined
 }
 
 export type SignedCall = {

@@ -142,6 +142,18 @@ const ANSWERING: Habits = {
     void setTimeout(() => response.end('late'), Number(request.url!.split('/')[2])),
   'coded-nothing': (request, response) =>
     void response.writeHead(200, { 'content-encoding': request.url!.split('/')[2]! }).end(),
+  /** Asks for a signature with a nonce (RFC 9421 section 5) until one has it. */
+  nonce: ({ headers }, response) =>
+    void (/nonce="of the upstream"/.test(String(headers['signature-input']))
+      ? response.end('signed')
+      : response
+          .writeHead(403, { 'accept-signature': 'sig1=("@authority");nonce="of the upstream"' })
+          .end('sign again')),
+  /** Asks for another signature always. */
+  refusing: (_, response) =>
+    void response
+      .writeHead(403, { 'accept-signature': 'sig1=("@authority");nonce="never enough"' })
+      .end('refused'),
   redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
 }
 
