@@ -3,6 +3,7 @@
  * thread. Loaded only where `server.egress_port` is set.
  */
 import { approvalsActor } from '../../../actors/vault/approvals/actor.js'
+import { browserSessionsActor } from '../../../actors/identity/sign-in/sessions/actor.js'
 import { egressActor } from '../../../actors/vault/egress/actor.js'
 import { healthActor } from '../../../actors/operations/health/actor.js'
 import { rateLimitsActor } from '../../../actors/operations/rate-limits/actor.js'
@@ -51,13 +52,16 @@ const PLACEMENTS = [
   rateLimitsActor,
   trustedIssuersActor,
   tokensActor,
+  browserSessionsActor,
   approvalsActor,
   egressActor,
 ].map((actor) => placement(actor, inline, PLANE))
 
 /** The health of the process and approvals are asked on the main thread, and the proxy is the actor of this thread. */
 const ELSEWHERE: ReadonlySet<string> = new Set(
-  [healthActor, approvalsActor, egressActor].map(({ address }) => address.name),
+  [healthActor, browserSessionsActor, approvalsActor, egressActor].map(
+    ({ address }) => address.name,
+  ),
 )
 
 /** Listens, and accepts requests. @throws {ListenFailed} */
