@@ -172,6 +172,7 @@ export const accountSeen: AccountSeen = {
     createdAt: ago(index * 40 + 0.01),
     updatedAt: ago(index * 40 + 0.01),
   })),
+  approvals: [],
   delegations: [1, 2].map(delegation),
   selfService: true,
   identities: [

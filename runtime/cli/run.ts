@@ -33,6 +33,7 @@ const TAG_BYTES = 9
 type RunOptions = ServiceAccess & {
   readonly credential: readonly string[]
   readonly passthrough: readonly string[]
+  readonly approvalTimeout?: number
   readonly verbose?: boolean
 }
 
@@ -42,6 +43,11 @@ export function runCommand(program: Command): void {
     .description('run an unchanged program with vault credentials in its API calls')
     .option('--credential <host=id[,scheme]>', 'the credential for a host', collected, [])
     .option('--passthrough <host>', "let a host through as it is; '*': all others", collected, [])
+    .option(
+      '--approval-timeout <secs>',
+      'how long a call waits for a person to approve it',
+      seconds,
+    )
     .option('--verbose', 'every call on stderr')
     .argument('<command>', 'the program')
     .argument('[args...]', 'its arguments')
@@ -82,6 +88,9 @@ async function run(
       calls,
       passthrough,
       random,
+      ...(options.approvalTimeout !== undefined && {
+        approvalTimeoutMs: options.approvalTimeout * 1000,
+      }),
       warn: tell,
       trace,
     })
@@ -133,6 +142,11 @@ function once(say: (line: string) => void): (line: string) => void {
     if (!said.has(line)) say(line)
     said.add(line)
   }
+}
+
+function seconds(text: string): number {
+  if (/^\d{1,6}$/.test(text)) return Number(text)
+  throw new Error(`--approval-timeout must be seconds, not ${text}`)
 }
 
 function passedHost(text: string): string {

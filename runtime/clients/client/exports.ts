@@ -7,6 +7,7 @@ export {
   type DelegationRequest,
   renewDelegation,
 } from './delegation.js'
+export { type CallApproval, NotApproved } from './approval.js'
 export { egressFetch, type EgressFetchOptions, type Fetch } from './egress-fetch.js'
 export { type Answer, type HttpClient, httpClient, type Request } from './http.js'
 export {

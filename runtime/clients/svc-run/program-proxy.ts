@@ -23,8 +23,9 @@ import type { Random } from '../../kernel/random.js'
 import type { ThrowawayAuthority } from './authority.js'
 import type { CredentialChoice } from './credential-choice.js'
 import { endAfter, Refusal, refuse } from './refusal.js'
+import { APPROVAL_FIELD, NotApproved, readApproval, untilApproved } from '../client/approval.js'
 import type { HeaderPairs } from '../client/egress-fields.js'
-import type { ServiceCalls } from './service-calls.js'
+import type { OutboundCall, ServiceAnswer, ServiceCalls } from './service-calls.js'
 
 const USER = 'svc'
 const PASSWORD_BYTES = 24
@@ -50,6 +51,8 @@ type ProxyNeeds = {
   /** Hosts to tunnel without a credential; `*` for every host without one. */
   readonly passthrough: readonly string[]
   readonly random: Random
+  /** How long a call waits for a person. Undefined: until its approval expires. */
+  readonly approvalTimeoutMs?: number | undefined
   /** Prints a warning for the user. */
   readonly warn: (line: string) => void
   /** Prints a line per call, if enabled. */
@@ -297,17 +300,19 @@ async function call(
   }
   if (request.headers.expect !== undefined) response.writeContinue()
   const hasBody = length !== undefined || request.headers['transfer-encoding'] !== undefined
-  const relayed = await needs.calls.send({
+  const body = hasBody && length !== '0' ? detached(request) : null
+  const outbound = {
     method,
     url,
     headers: pairsOf(request.rawHeaders),
-    body: hasBody && length !== '0' ? detached(request) : null,
+    body,
     bodyBytes: hasBody && length !== undefined ? Number(length) : null,
     credential: choice.credential,
     stream: true,
     signal: disconnected.signal,
-  })
-  const { statusCode, headers, body } = relayed
+  }
+  const relayed = await approved(needs, outbound, `${method} ${host}`)
+  const { statusCode, headers, body: received } = relayed
   const proxyStatus = String(headers['proxy-status'])
   if (proxyStatus.includes('error=')) {
     needs.warn(`${method} ${host}: ${statusCode}, ${proxyStatus}`)
@@ -320,8 +325,32 @@ async function call(
   }
   response.writeHead(statusCode)
   response.flushHeaders()
-  await pipeline(body, response)
+  await pipeline(received, response)
   return statusCode
+}
+
+/** Sends a call. If a person has to approve it, prints the page, waits, and repeats the call. */
+async function approved(
+  { calls, warn, approvalTimeoutMs }: ProxyNeeds,
+  call: OutboundCall,
+  line: string,
+): Promise<ServiceAnswer> {
+  const kept: Uint8Array[] = []
+  const keep = (chunk: Uint8Array) => kept.push(chunk)
+  if (call.body instanceof PassThrough) call.body.on('data', keep).pause()
+  const answer = await calls.send(call)
+  if (call.body instanceof PassThrough) call.body.off('data', keep)
+  if (answer.headers[APPROVAL_FIELD] === undefined) return answer
+  const asked = readApproval(await answer.body.json())
+  warn(`${line} waits for a person: ${asked.url}`)
+  try {
+    await untilApproved(asked, calls.read, approvalTimeoutMs, call.signal)
+  } catch (error) {
+    if (!(error instanceof NotApproved)) throw error
+    throw new Refusal(403, 'http_request_denied', error.message)
+  }
+  const body = call.body === null ? null : Buffer.concat(kept)
+  return calls.send({ ...call, body, bodyBytes: body?.byteLength ?? null, approvalId: asked.id })
 }
 
 /**

@@ -2,13 +2,14 @@
 import type { Readable } from 'node:stream'
 import { type Dispatcher, request } from 'undici'
 import { serviceAgent } from '../client/connections.js'
+import { APPROVAL_FIELD } from '../client/approval.js'
 import { egressAddress } from '../client/egress-address.js'
 import { readAuthScheme } from '../../../actors/domain/vault/egress.js'
 import { type HeaderPairs, relayedFields, withoutParameter } from '../client/egress-fields.js'
 import type { TokenSource } from '../client/token-source.js'
 import type { ChosenCredential } from './credential-choice.js'
 
-type OutboundCall = {
+export type OutboundCall = {
   readonly method: string
   /** Absolute, https. */
   readonly url: string
@@ -19,11 +20,15 @@ type OutboundCall = {
   readonly credential: ChosenCredential
   readonly stream: boolean
   readonly signal: AbortSignal
+  /** The id of an approval of this call. */
+  readonly approvalId?: string | undefined
 }
 
 export type ServiceAnswer = Dispatcher.ResponseData
 
 export interface ServiceCalls {
+  /** The state of an approval. @throws for another status than 200. */
+  read(path: string): Promise<unknown>
   /** Resolves with any status. @throws when the service is unavailable or has no egress proxy. */
   send(call: OutboundCall): Promise<ServiceAnswer>
   close(): Promise<void>
@@ -36,7 +41,11 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
   let named: URL | undefined
   return {
     close: () => agent.destroy(),
-    async send({ method, url, headers, body, bodyBytes, credential, stream, signal }) {
+    async read(path) {
+      const authorization = `Bearer ${await token()}`
+      return jsonOf(new URL(path, named ?? home), agent, { authorization })
+    },
+    async send({ method, url, headers, body, bodyBytes, credential, stream, signal, approvalId }) {
       const scheme = readAuthScheme(credential.authScheme)
       named ??= await egressAddress(home, (from) => jsonOf(from, agent))
       const answer = await request(new URL('/v1/proxy/body', named ?? home), {
@@ -51,11 +60,13 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
           'x-svc-method': method,
           'x-svc-url': scheme?.kind === 'query' ? withoutParameter(url, scheme.name) : url,
           'x-svc-stream-response': String(stream),
+          ...(approvalId === undefined ? {} : { [APPROVAL_FIELD]: approvalId }),
           ...(bodyBytes === null ? {} : { 'content-length': String(bodyBytes) }),
         },
         body,
       })
-      if (answer.headers['proxy-status'] === undefined) {
+      const { 'proxy-status': status, [APPROVAL_FIELD]: asked } = answer.headers
+      if (status === undefined && asked === undefined) {
         await answer.body.dump()
         throw new Error(
           `${baseUrl} responded with ${answer.statusCode} and is not an svc with egress proxy`,
@@ -66,8 +77,12 @@ export function serviceCalls(baseUrl: string, token: TokenSource): ServiceCalls 
   }
 }
 
-async function jsonOf(url: URL, dispatcher: Dispatcher): Promise<unknown> {
-  const { statusCode, body } = await request(url, { dispatcher })
+async function jsonOf(
+  url: URL,
+  dispatcher: Dispatcher,
+  headers: Record<string, string> = {},
+): Promise<unknown> {
+  const { statusCode, body } = await request(url, { dispatcher, headers })
   const text = await body.text()
   if (statusCode !== 200) throw new Error(`${url.href} responded with ${statusCode}`)
   return JSON.parse(text)

@@ -1,4 +1,5 @@
 /** Authorization, and the clients and resources of the authorization server. */
+import { approvals } from '../../../actors/vault/approvals/protocol.js'
 import { accountActor } from '../../../actors/identity/sign-in/account/actor.js'
 import { agentDocumentsActor } from '../../../actors/agents/agents/documents/actor.js'
 import { observedClientsActor } from '../../../actors/oauth/clients/observed/actor.js'
@@ -95,6 +96,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       browserSessions: ref(browserSessions),
       authorization: ref(authorization),
       delegation: ref(delegation),
+      approvals: ref(approvals),
       selfService: settings.user_self_service.enabled,
       passkeyDomain: relyingPartyOf(settings.passkey, issuer)?.id ?? null,
       phones: hasPhone(settings.phone),

@@ -2,6 +2,7 @@
 import { defineActor } from '../../../../runtime/kernel/actor.js'
 import { delegation } from '../../../agents/delegation/protocol.js'
 import { authorization } from '../../../oauth/tokens/authorization/protocol.js'
+import { approvals } from '../../../vault/approvals/protocol.js'
 import { federatedLogin } from '../ways/federated/protocol.js'
 import { browserSessions } from '../sessions/protocol.js'
 import { revokeOtherOwnSessions, revokeOwnSession, withdrawConsent } from './end.js'
@@ -19,7 +20,7 @@ import { showAccount } from './show-account.js'
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   address: account,
-  asks: { browserSessions, authorization, delegation, federatedLogin },
+  asks: { browserSessions, authorization, delegation, approvals, federatedLogin },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
     removeOwnFactor: ({ session }) => session.accountId,

@@ -5,6 +5,7 @@ import type { AuthorizationProtocol } from '../../../oauth/tokens/authorization/
 import type { BrowserSessionsProtocol } from '../sessions/protocol.js'
 import type { DelegationProtocol } from '../../../agents/delegation/protocol.js'
 import type { FederatedLoginProtocol } from '../ways/federated/protocol.js'
+import type { ApprovalsProtocol } from '../../../vault/approvals/protocol.js'
 import type { AccountProtocol } from './protocol.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
@@ -13,6 +14,7 @@ export type AccountNeeds = WriteNeeds & {
   readonly browserSessions: ActorRef<BrowserSessionsProtocol>
   readonly authorization: ActorRef<AuthorizationProtocol>
   readonly delegation: ActorRef<DelegationProtocol>
+  readonly approvals: ActorRef<ApprovalsProtocol>
   /** `user_self_service.enabled`. */
   readonly selfService: boolean
   /** The relying party id of passkeys. Null: `passkey.enabled` is false. */

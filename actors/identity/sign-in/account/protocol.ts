@@ -2,6 +2,7 @@
 import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { ConsentSeen } from '../../../oauth/tokens/authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../sessions/protocol.js'
+import type { CallApprovalRecord } from '../../../domain/vault/approvals.js'
 import type { DelegationRecord } from '../../../agents/delegation/protocol.js'
 import type { ProfileText } from '../../../domain/people/profile-claims.js'
 import type { Upstream } from '../../../domain/upstream.js'
@@ -91,6 +92,8 @@ export type AccountSeen = {
   /** What the page tells the authenticators. Null where `passkeys` is null. */
   readonly signals: PasskeySignals | null
   readonly consents: readonly ConsentSeen[]
+  /** Calls that wait for the user. */
+  readonly approvals: readonly CallApprovalRecord[]
   /** Delegations in force. */
   readonly delegations: readonly DelegationRecord[]
   /** Whether users can confirm their address by mail. */

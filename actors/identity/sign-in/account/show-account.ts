@@ -28,6 +28,7 @@ export async function accountSeen(
   const person = { tenantId, subject: sub }
   const { consents } = await needs.authorization.listConsents(person, context)
   const { delegations } = await needs.delegation.ofPerson({ tenantId, sub }, context)
+  const { approvals: waiting } = await needs.approvals.waitingFor({ session }, context)
   const { identities, upstreams } = await needs.federatedLogin.identities({ session }, context)
   return needs.database.system(async (tx) => {
     const branding = await findTenantBranding(tx, tenantId)
@@ -43,6 +44,7 @@ export async function accountSeen(
       sessions,
       ...(await keysSeen(tx, needs, session)),
       consents,
+      approvals: waiting,
       delegations,
       selfService: needs.selfService,
       identities,
