@@ -5,6 +5,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises'
 import { CaughtMail } from '../../actors/operations/mail/caught-mail.js'
+import { approvals } from '../../actors/vault/approvals/protocol.js'
 import { health } from '../../actors/operations/health/protocol.js'
 import { signingKeys } from '../../actors/oauth/signing-keys/protocol.js'
 import { tenants } from '../../actors/identity/users/tenants/protocol.js'
@@ -230,7 +231,7 @@ async function startActors(context: StartContext): Promise<Undo> {
       startData: egress,
       starts: listens ? 'at_start' : settings.deployment.thread_start,
       listens,
-      asks: listens ? [health] : [],
+      asks: listens ? [health, approvals] : [],
       // Bodies are allocated outside of the heap and are short-lived. With rare collections they
       // pile up until V8 counts them as memory pressure and marks the whole heap again and again,
       // which doubles the cost of a large body.

@@ -161,6 +161,9 @@ test('other routes are not there, health is', async (t) => {
   }
   t.is((await atEgress.post('/oauth/token', undefined, {})).status, 404)
   t.is((await atEgress.get('/v1/proxy')).status, 405)
+  const { direct } = await settingOf(house)
+  const none = await atEgress.get(`/v1/approvals/${crypto.randomUUID()}`, direct)
+  t.like(none.body, { status: 404, detail: 'There is no such approval.' })
   for (const path of ['/health/live', '/health/ready', '/health/startup']) {
     t.deepEqual((await atEgress.get(path)).body, { status: 'ok' }, path)
   }
