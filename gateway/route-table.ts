@@ -55,6 +55,7 @@ import { egressRoutes } from './routes/vault/egress.js'
 import { settlementRoutes } from './routes/commerce/payouts.js'
 import { federatedLoginRoutes } from './routes/identity/federated-login.js'
 import { sshCertificatesRoutes } from './routes/vault/ssh-certificates.js'
+import { connectedAccountRoutes } from './routes/vault/connections.js'
 import { vaultRoutes } from './routes/vault/vault.js'
 import { x402PaymentRoutes } from './routes/commerce/x402-payments.js'
 import { walletRoutes } from './routes/commerce/wallets.js'
@@ -93,6 +94,7 @@ export const routes: readonly Route[] = [
   ...accountOperatorRoutes,
   ...vaultRoutes,
   ...approvalRoutes,
+  ...connectedAccountRoutes,
   ...egressRoutes,
   ...sshCertificatesRoutes,
   ...agentDocumentRoutes,

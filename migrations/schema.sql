@@ -3544,6 +3544,83 @@ alter table upstream_sign_ins enable row level security;
 alter table upstream_sign_ins force row level security;
 create policy tenant on upstream_sign_ins using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table vault_connections (
+  tenant_id uuid not null,
+  id uuid not null,
+  connector_id uuid not null,
+  connector text not null,
+  user_id uuid not null,
+  subject text not null,
+  requester_type text not null,
+  requester_id text not null,
+  agent_id uuid,
+  status text not null,
+  scopes text[] not null,
+  reason text,
+  return_to text,
+  max_bytes bigint,
+  grant_expires_at timestamp with time zone,
+  account_label text,
+  credential_id uuid,
+  grant_id uuid,
+  code text,
+  code_expires_at timestamp with time zone,
+  polled_at timestamp with time zone,
+  state_sha256 bytea,
+  session_id uuid,
+  verifier_sealed bytea,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint vault_connections_pkey PRIMARY KEY (tenant_id, id),
+  constraint vault_connections_id_key UNIQUE (id),
+  constraint vault_connections_requester_type_check CHECK ((requester_type = ANY (ARRAY['agent'::text, 'service'::text]))),
+  constraint vault_connections_state_sha256_check CHECK ((length(state_sha256) = 32)),
+  constraint vault_connections_status_check CHECK ((status = ANY (ARRAY['pending'::text, 'active'::text, 'needs_reauthorization'::text, 'denied'::text, 'expired'::text, 'revoked'::text]))),
+  constraint vault_connections_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE UNIQUE INDEX vault_connections_code ON public.vault_connections USING btree (code) WHERE (code IS NOT NULL);
+CREATE INDEX vault_connections_listed ON public.vault_connections USING btree (tenant_id, created_at DESC, id DESC);
+CREATE INDEX vault_connections_of_connector ON public.vault_connections USING btree (tenant_id, connector_id);
+CREATE INDEX vault_connections_of_credential ON public.vault_connections USING btree (tenant_id, credential_id) WHERE (credential_id IS NOT NULL);
+CREATE INDEX vault_connections_of_grant ON public.vault_connections USING btree (tenant_id, grant_id) WHERE (grant_id IS NOT NULL);
+CREATE INDEX vault_connections_of_subject ON public.vault_connections USING btree (tenant_id, subject, agent_id);
+CREATE INDEX vault_connections_open ON public.vault_connections USING btree (code_expires_at) WHERE (status = 'pending'::text);
+CREATE UNIQUE INDEX vault_connections_state ON public.vault_connections USING btree (state_sha256) WHERE (state_sha256 IS NOT NULL);
+alter table vault_connections enable row level security;
+alter table vault_connections force row level security;
+create policy tenant on vault_connections using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table vault_connectors (
+  tenant_id uuid not null,
+  id uuid not null,
+  name text not null,
+  template text,
+  client_id text not null,
+  client_secret_sealed bytea,
+  client_secret_sealed_stamp bytea,
+  authorization_endpoint text not null,
+  token_endpoint text not null,
+  revocation_endpoint text,
+  issuer text,
+  scopes text[] not null,
+  allowed_hosts text[] not null,
+  auth_scheme text not null,
+  pkce boolean not null,
+  token_endpoint_auth_method text not null,
+  authorization_parameters jsonb not null,
+  account_label jsonb,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint vault_connectors_pkey PRIMARY KEY (tenant_id, id),
+  constraint vault_connectors_id_key UNIQUE (id),
+  constraint vault_connectors_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX vault_connectors_listed ON public.vault_connectors USING btree (tenant_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX vault_connectors_name ON public.vault_connectors USING btree (tenant_id, name);
+alter table vault_connectors enable row level security;
+alter table vault_connectors force row level security;
+create policy tenant on vault_connectors using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table vault_credentials (
   tenant_id uuid not null,
   id uuid not null,

@@ -155,6 +155,14 @@ const payment = {
   subscription_id: [text.optional(), EXAMPLE_ID],
 } satisfies Fields
 
+const connection = {
+  connector: [text, 'github'],
+  user_id: [text, EXAMPLE_ID],
+  agent_id: [text.optional(), EXAMPLE_OTHER],
+  credential_id: [text.optional(), EXAMPLE_ID],
+  scopes: [z.array(text), ['read:user']],
+} as const
+
 export const EVENT_CATALOGUE = {
   Authentication: {
     'auth.login.success': {
@@ -266,6 +274,12 @@ export const EVENT_CATALOGUE = {
       label: [text, 'Deployments'],
       auth_scheme: [text, 'oauth2_refresh'],
     },
+    'vault.connection.requested': connection,
+    'vault.connection.activated': connection,
+    'vault.connection.denied': connection,
+    'vault.connection.expired': connection,
+    'vault.connection.needs_reauthorization': connection,
+    'vault.connection.revoked': connection,
     'vault.credential.accessed': {
       access: [text.optional(), 'egress'],
       host: [text.optional(), 'api.example.com'],

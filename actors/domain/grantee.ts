@@ -5,7 +5,9 @@ import type { Principal } from './principal.js'
 export function granteeOf({ actors, delegationId, subject, subjectType }: Principal): {
   agentId: string | null
   delegationId: string | null
+  person: string | null
 } {
+  const person = actors.length > 0 && subjectType === 'human' ? subject : null
   const acting = actors[0] ?? { sub: subject, subjectType }
-  return { agentId: acting.subjectType === 'agent' ? acting.sub : null, delegationId }
+  return { agentId: acting.subjectType === 'agent' ? acting.sub : null, delegationId, person }
 }

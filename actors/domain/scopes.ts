@@ -20,6 +20,7 @@ export const TENANT_SCOPES = [
   'vault:read',
   'vault:sign',
   'vault:manage',
+  'vault:connect',
   'agents:read',
   'agents:manage',
   'delegations:manage',
@@ -138,6 +139,7 @@ const HUMAN_MEMBER_SCOPES: readonly Scope[] = [
   'vault:list',
   'vault:read',
   'vault:sign',
+  'vault:connect',
   'delegations:manage',
 ]
 

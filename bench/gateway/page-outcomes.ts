@@ -95,6 +95,7 @@ const delegation = (index: number) => ({
 
 export const accountSeen: AccountSeen = {
   tag: 'seen',
+  connections: [],
   phone: null,
   wallets: [],
   seenAt: NOW,

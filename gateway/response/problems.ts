@@ -70,6 +70,7 @@ const FINER = {
   'policy-denied': [
     'budget_exceeded',
     'contract_not_allowed',
+    'reauthorization_required',
     'recipient_not_allowed',
     'wallet_frozen',
   ],
@@ -78,6 +79,7 @@ const FINER = {
   conflict: [
     'account_shared',
     'checkout_not_open',
+    'delegation_required',
     'fixture_user_limit',
     'insufficient_balance',
     'last_owner',

@@ -66,6 +66,8 @@ import { webhookSignerActor } from '../../actors/webhooks/signer/actor.js'
 import { webhooksActor } from '../../actors/webhooks/subscriptions/actor.js'
 import { signalsActor } from '../../actors/webhooks/signals/actor.js'
 import { signalsWorker } from '../../actors/webhooks/signals/worker.js'
+import { connectionsActor } from '../../actors/vault/vault/connections/actor.js'
+import { connectorsActor } from '../../actors/vault/vault/connections/connectors.js'
 import { vaultActor } from '../../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../../actors/commerce/payments/reconciliation/worker.js'
 import { walletsActor } from '../../actors/commerce/wallets/actor.js'
@@ -150,6 +152,8 @@ export const placements = [
   placement(mailWorker,        inline,                                                         J),
   placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
+  placement(connectorsActor,   inline,                                                      C   ),
+  placement(connectionsActor,  inline,                                                   A      ),
   placement(checkoutActor,     inline,                                                   A      ),
   placement(commerceActor,     inline,                                                      C   ),
   placement(payoutsActor,   inline,                                                      C   ),

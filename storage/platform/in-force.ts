@@ -18,6 +18,22 @@ export function personInForce(tenantId: string, sub: string): string {
     and iu.status = 'active' and iu.account_active)`
 }
 
+/**
+ * SQL: no grant of a connected account, or one of this person while they delegate to the agent.
+ * @param grant alias of the grant.
+ * @param person SQL of the person for whom an agent acts; null for a direct token.
+ */
+export function connectionInForce(grant: string, person: string, now: string): string {
+  // Look-ups by key: the planner may read whole tables for nested conditions.
+  return `not exists (select from vault_connections vc
+    where vc.tenant_id = ${grant}.tenant_id and vc.grant_id = ${grant}.id
+      and not (vc.subject = coalesce(${person}, vc.subject)
+        and coalesce((select iu.status = 'active' and iu.account_active from tenant_users iu
+          where iu.tenant_id = vc.tenant_id and iu.sub = vc.subject), false)
+        and coalesce((select true from delegations vd where vd.tenant_id = vc.tenant_id and vd.subject = vc.subject
+          and vd.agent_id = vc.agent_id and vd.revoked_at is null and vd.expires_at > ${now} limit 1), false)))`
+}
+
 /** SQL: the tenant and its organization are active (`tenants.status` covers both). */
 export function tenantInForce(id: string): string {
   return `exists (select from tenants it where it.id = ${id} and it.status = 'active')`

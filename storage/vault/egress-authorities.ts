@@ -1,6 +1,7 @@
 /** Egress authorities: the grants and leases that allow calls, with their limits and usage. */
 import type { Budget } from '../../actors/domain/vault/budgets.js'
 import { appendAtCommit, eventValues, INSERT_EVENTS, type OutboxEvent } from '../platform/outbox.js'
+import { connectionInForce } from '../platform/in-force.js'
 import type { Statement, Transaction } from '../platform/sql.js'
 import type { ApprovalMode } from '../../actors/domain/vault/approvals.js'
 import type { CapabilitySnapshot } from './vault-grants.js'
@@ -55,8 +56,8 @@ export async function findEgressAuthorities(
     text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."allowRange", a.approval,
              a."approvedAt", a."maxRequests", a."maxBytes", a.budget, a."requestsUsed", a."bytesUsed", a."isSpent",
              a."expiresAt", a."revokedAt"
-           from unnest($2::uuid[], $3::text[], $4::text[]) with ordinality
-             as q (credential_id, agent_id, delegation_id, place)
+           from unnest($2::uuid[], $3::text[], $4::text[], $6::text[]) with ordinality
+             as q (credential_id, agent_id, delegation_id, person, place)
            cross join lateral (
              select * from (
                select 'lease' as kind, id, snapshot, null::text[] as methods,
@@ -75,6 +76,7 @@ export async function findEgressAuthorities(
                where tenant_id = $1 and credential_id = q.credential_id
                  and capabilities && '{use,sign}' and (grantee_type, grantee_id) in
                    (('agent', q.agent_id), ('delegation', q.delegation_id))
+                 and ${connectionInForce('vault_grants', 'q.person', '$5')}
              ) each
              order by ${IN_FORCE} desc, kind desc, created_at desc, id desc limit 200) a
            order by q.place, ${IN_FORCE} desc, a.kind desc, a.created_at desc, a.id desc`,
@@ -84,6 +86,7 @@ export async function findEgressAuthorities(
       queries.map(({ agentId }) => agentId),
       queries.map(({ delegationId }) => delegationId),
       now,
+      queries.map(({ person }) => person),
     ],
   })
   const found: AuthorityRow[][] = queries.map(() => [])
@@ -259,6 +262,7 @@ export async function authoritiesInForce(
     text: `select a.id from (
              select tenant_id, id, credential_id, revoked_at, expires_at from vault_grants
              where tenant_id = $1 and id = any($2::uuid[])
+               and ${connectionInForce('vault_grants', 'null', '$3')}
              union all
              select tenant_id, id, credential_id, revoked_at, expires_at from vault_leases
              where tenant_id = $1 and id = any($2::uuid[])

@@ -8,6 +8,7 @@ import {
   onlyRow,
   type Transaction,
 } from '../platform/sql.js'
+import { connectionInForce } from '../platform/in-force.js'
 import { partsOf, stamped } from '../platform/sealing/stamps.js'
 import { columnsOf, listing } from '../platform/portable/tenant-rows.js'
 
@@ -297,13 +298,18 @@ export const touchVaultCredentials = (
   })
 
 /** The agent of a request and the delegation under which it acts. */
-export type Grantee = { readonly agentId: string | null; readonly delegationId: string | null }
+export type Grantee = {
+  readonly agentId: string | null
+  readonly delegationId: string | null
+  /** The person for whom the agent acts. Null: a direct token. */
+  readonly person: string | null
+}
 
 /** A page of credentials that the grantee may list, by a grant with `list` or by a lease. */
 export const listGrantedCredentials = (
   tx: Transaction,
   tenantId: string,
-  { agentId, delegationId }: Grantee,
+  { agentId, delegationId, person }: Grantee,
   now: Date,
   { limit, after }: { limit: number; after: { createdAt: Date; id: string } | null },
 ) =>
@@ -317,7 +323,8 @@ export const listGrantedCredentials = (
                     where g.tenant_id = $1 and g.credential_id = c.id and g.revoked_at is null
                       and (g.expires_at is null or g.expires_at > $4)
                       and 'list' = any(g.capabilities)
-                      and (g.grantee_type, g.grantee_id) in (('agent', $2), ('delegation', $3)))
+                      and (g.grantee_type, g.grantee_id) in (('agent', $2), ('delegation', $3))
+                      and ${connectionInForce('g', '$8', '$4')})
                or exists (select from vault_leases l
                     where l.tenant_id = $1 and l.credential_id = c.id and l.revoked_at is null
                       and (l.expires_at is null or l.expires_at > $4) and l.recipient_id = $2))
@@ -330,6 +337,7 @@ export const listGrantedCredentials = (
       limit,
       after?.createdAt ?? null,
       after?.id ?? null,
+      person,
     ],
   })
 

@@ -216,3 +216,12 @@ export const ownsAgentCredentials = (
                         and own.member_id = $2::uuid))) as owns`,
     values: [tenantId, agentId, subjectType, subject],
   })
+
+/** True if the grant has neither ended nor expired. */
+export const isGrantActive = (tx: Transaction, tenantId: string, id: string, now: Date) =>
+  onlyValue<boolean>(tx, {
+    name: 'vault_grant.is_active',
+    text: `select exists (select from vault_grants where tenant_id = $1 and id = $2 and revoked_at is null
+             and (expires_at is null or expires_at > $3)) as active`,
+    values: [tenantId, id, now],
+  })

@@ -149,6 +149,7 @@ const WITHOUT_TENANT = [
   'backchannel_requests_code_sha256_key',
   'backchannel_requests_user_code',
   'browser_sessions_token_sha256_key',
+  'call_approvals_id',
   'card_payments_checkout_id_key',
   'card_payments_payment_id_key',
   'checkout_sessions_token_sha256_key',
@@ -180,6 +181,10 @@ const WITHOUT_TENANT = [
   'upstream_identities_pkey',
   'upstream_identities_provider_issuer_subject_key',
   'upstream_sign_ins_state_sha256_key',
+  'vault_connections_id_key',
+  'vault_connections_code',
+  'vault_connections_state',
+  'vault_connectors_id_key',
   'webhooks_id_key',
   'x402_payments_once',
 ]

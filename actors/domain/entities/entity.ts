@@ -54,6 +54,8 @@ type Stated<M extends Members> = {
   readonly omitted?: readonly (keyof M & string)[]
   /** Members of requests that are not stored. */
   readonly unstored?: readonly (keyof M & string)[]
+  /** Members that only answers have. The statements of the entity do not write their columns. */
+  readonly shown?: Members
   /** `as requested`: answers name no tenant, and their schema has the bounds of requests. */
   readonly answers?: 'as requested'
 }
@@ -78,6 +80,7 @@ export function entity<const M extends Members>(stated: Stated<M>): Entity<M> {
     id: z.uuid(),
     ...(isAsRequested ? {} : { tenant_id: z.uuid() }),
     ...stored,
+    ...stated.shown,
     created_at: z.iso.datetime(),
     updated_at: z.iso.datetime(),
   })
@@ -122,7 +125,7 @@ export function storedMembers<M extends Members>({ members, unstored = [] }: Sta
 export function answerOf<M extends Members>(entity: Entity<M>, row: Row<M>): Answer<M> {
   const { omitted = [], answers } = entity
   const values = row as Readonly<Record<string, unknown>>
-  const shown = Object.keys(storedMembers(entity))
+  const shown = [...Object.keys(storedMembers(entity)), ...Object.keys(entity.shown ?? {})]
     .map((name): [string, unknown] => [name, values[camelCase(name)]])
     .filter(([name, value]) => value !== null || !omitted.includes(name))
   return {

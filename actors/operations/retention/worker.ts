@@ -26,6 +26,8 @@ type RetentionNeeds = SweepNeeds & {
   readonly closeLostCalls: (signal: AbortSignal) => Promise<number>
   /** Records how many egress calls of killed processes may be missing. @returns the most that are missing. */
   readonly recordUnknownCalls: (signal: AbortSignal) => Promise<number>
+  /** Records that requests to connect accounts have expired. */
+  readonly expireConnections: () => Promise<void>
   /** Removes images of tenants that were retired long ago. Null without `tenant_assets.enabled`. */
   readonly removeRetiredAssets: ((signal: AbortSignal) => Promise<unknown>) | null
 }
@@ -106,6 +108,7 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
       results.push(await done('signing keys', () => needs.keys.maintain(null, { signal })))
       const reseal = async () => resealedTotal.inc(await needs.reseal(signal))
       results.push(await done('sealed values', reseal))
+      results.push(await done('connections', needs.expireConnections))
       const { removeRetiredAssets } = needs
       if (removeRetiredAssets !== null) {
         results.push(await done('assets', () => removeRetiredAssets(signal)))

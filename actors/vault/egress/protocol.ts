@@ -67,7 +67,11 @@ export type ProxyOutcome =
   /** No such credential in the tenant, or the caller has no grant. */
   | { readonly tag: 'unknown_credential' }
   /** The upstream refuses the refresh token of the credential for good; nothing was sent. */
-  | { readonly tag: 'reauthorization_required' }
+  | {
+      readonly tag: 'reauthorization_required'
+      /** The code of the page where the person of a connected account connects it again. */
+      readonly connectCode?: string | undefined
+    }
   /** A limit or the budget of the grant, or the byte budget of the lease, is exhausted. */
   | {
       readonly tag: 'budget_exceeded'

@@ -114,16 +114,17 @@ export const revokeVaultCredential: VaultHandler<'revokeVaultCredential'> = (
   context,
 ) => {
   return changingCredential(needs, message, context, (tx, row) =>
-    revoked(tx, needs, row, message.caller, context),
+    revokeIn(tx, needs, row, message.caller, context),
   )
 }
 
-async function revoked(
+/** Revokes a locked credential, with what depends on it. */
+export async function revokeIn(
   tx: Transaction,
-  needs: VaultNeeds,
+  needs: Pick<VaultNeeds, 'clock' | 'random'>,
   row: SecretCredentialRow,
   caller: Caller,
-  context: MessageContext,
+  context: Pick<MessageContext, 'requestId'>,
 ): Promise<CredentialFound> {
   const { clock, random } = needs
   if (row.status === 'revoked') return { tag: 'found', credential: credentialOf(row) }
@@ -132,7 +133,7 @@ async function revoked(
   const ended = await revokeVaultCredentialRow(tx, tenantId, id, now)
   await forgetManagedToken(tx, tenantId, id)
   for (const dependent of await lockTokensOf(tx, tenantId, id)) {
-    await revoked(tx, needs, dependent, caller, context)
+    await revokeIn(tx, needs, dependent, caller, context)
   }
   const grants = await revokeGrantsOf(tx, tenantId, id, now)
   const leases = await revokeLeasesOf(tx, tenantId, id, now)

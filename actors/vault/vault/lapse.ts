@@ -12,6 +12,7 @@ import {
 } from '../../../storage/vault/vault-credentials.js'
 import { catalogued } from '../../domain/events.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
+import { connectionLapsed } from './connections/lapsed.js'
 import { credentialResource } from './events.js'
 import type { RefreshFailure } from './protocol.js'
 
@@ -24,12 +25,14 @@ export const canLapse = (authScheme: string, failure: RefreshFailure): boolean =
 /** Sets the status and appends the event, once. The row must be locked. */
 export async function lapse(
   tx: Transaction,
-  { clock, random }: WriteNeeds,
+  needs: Pick<WriteNeeds, 'clock' | 'random'>,
   row: SecretCredentialRow,
 ): Promise<boolean> {
   const { tenantId, id, provider, label, authScheme } = row
+  const { clock, random } = needs
   const now = clock.now()
   if (!(await lapseVaultCredentialRow(tx, tenantId, id, now))) return false
+  await connectionLapsed(tx, needs, tenantId, id)
   const about = {
     actor: { type: 'service', id: 'vault' },
     resource: credentialResource(id),

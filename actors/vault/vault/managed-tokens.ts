@@ -48,6 +48,7 @@ import {
   type TokenSource,
   withRefreshToken,
 } from './token-source.js'
+import { cannotRefresh, ofConnector, reopened } from './connections/refresh.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
 
 /** Tokens are refreshed this long before they expire. */
@@ -68,6 +69,8 @@ const REFUSED_KEPT_MS = 60_000
 const UNAVAILABLE_KEPT_MS = 5_000
 
 export type ManagedTokensNeeds = WriteNeeds & {
+  /** How long a person can answer a request to connect an account again. */
+  readonly connectionTtlSecs: number
   readonly sealer: Sealer
   readonly endpoint: TokenEndpoint
   readonly log: Logger
@@ -95,17 +98,21 @@ export function createManagedTokens(needs: ManagedTokensNeeds): ManagedTokens {
       (error: unknown) =>
         log.warn({ err: error }, 'vault: could not discard a rejected access token'),
     )
+  const obtained = async (tenantId: string, credentialId: string): Promise<ManagedOutcome> => {
+    const key = `${tenantId}/${credentialId}`
+    const shared = running.get(key)
+    const attempt =
+      shared ?? obtain(needs, tenantId, credentialId).finally(() => running.delete(key))
+    if (shared === undefined) running.set(key, attempt)
+    const outcome = await within(attempt, WAIT_MS_MAX)
+    if (outcome !== 'late') return outcome
+    const living = await livingToken(needs, tenantId, credentialId)
+    return living ?? (shared === undefined ? attempt : BUSY)
+  }
   return {
     async get(tenantId, credentialId) {
-      const key = `${tenantId}/${credentialId}`
-      const shared = running.get(key)
-      const attempt =
-        shared ?? obtain(needs, tenantId, credentialId).finally(() => running.delete(key))
-      if (shared === undefined) running.set(key, attempt)
-      const outcome = await within(attempt, WAIT_MS_MAX)
-      if (outcome !== 'late') return outcome
-      const living = await livingToken(needs, tenantId, credentialId)
-      return living ?? (shared === undefined ? attempt : BUSY)
+      const outcome = await obtained(tenantId, credentialId)
+      return outcome.tag === 'lapsed' ? reopened(needs, tenantId, credentialId) : outcome
     },
     reportRejected(tenantId, credentialId) {
       const before = new Date(clock.now().getTime() - REJECTABLE_AFTER_MS)
@@ -262,10 +269,13 @@ async function attempt(
       await keep(needs, claimed, document, answer, true)
       return 'again'
     }
-    const source = readTokenSource(credential.authScheme, document)
+    const read = readTokenSource(credential.authScheme, document)
+    const source = await ofConnector(needs, tenantId, read)
     const answer = isProhibited(credential, source)
       ? ({ tag: 'prohibited', fault: 'host_not_allowed' } as const)
-      : await needs.endpoint.ask(source, known?.clientAuth ?? null)
+      : cannotRefresh(source)
+        ? ({ tag: 'refused', error: 'invalid_grant' } as const)
+        : await needs.endpoint.ask(source, known?.clientAuth ?? null)
     metrics.refreshed(answer.tag, (clock.monotonicMs() - beganMs) / 1000)
     return answer.tag === 'granted'
       ? await keep(needs, claimed, document, answer)

@@ -209,7 +209,11 @@ export type RefreshFailure =
   /** The address rules forbid the token endpoint. */
   | { readonly tag: 'prohibited'; readonly fault: string }
   /** The token endpoint refused the refresh token, for good. Nothing was asked again. */
-  | { readonly tag: 'lapsed' }
+  | {
+      readonly tag: 'lapsed'
+      /** The code of the page where the person of a connection connects the account again. */
+      readonly connectCode?: string
+    }
 
 export type ExportRequest = {
   readonly caller: Caller

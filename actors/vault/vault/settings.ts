@@ -85,6 +85,9 @@ export const vaultSettings = section(
     ssh_max_validity_secs: seconds(3_600, SSH_VALIDITY_MAX_SECS).describe(
       'Longest validity of an SSH certificate.',
     ),
+    connection_ttl_secs: seconds(600, 3_600).describe(
+      'How long a person can answer a request to connect an account.',
+    ),
     max_credentials_per_tenant: count(0, 0).describe(
       'Active credentials per tenant. 0 for no limit.',
     ),

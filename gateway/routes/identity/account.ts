@@ -1,6 +1,7 @@
 /** The account page: sessions, second factors, consents and delegations. */
 import { z } from 'zod'
 import { account } from '../../../actors/identity/sign-in/account/protocol.js'
+import { connections } from '../../../actors/vault/vault/connections/protocol.js'
 import { delegation } from '../../../actors/agents/delegation/protocol.js'
 import {
   accountPage,
@@ -108,6 +109,22 @@ const revokeDelegation = route(delegation, 'revokeOwnDelegation', {
   replies: { revoked: toAccount, unknown_delegation: gone, sign_in: onward },
 })
 
+const disconnect = route(connections, 'disconnectOwn', {
+  ...ACCOUNT_PAGE,
+  method: 'POST',
+  path: '/auth/account/connections/{id}/disconnect',
+  summary: 'Disconnect an account at another service',
+  params: Id,
+  body: noFields,
+  message: ({ session: { tenantId, sub }, params, clientAddress: address }) => ({
+    tenantId,
+    sub,
+    id: params.id,
+    address,
+  }),
+  replies: { removed: toAccount, unknown_connection: gone },
+})
+
 const addFactor = route(account, 'addOwnFactor', {
   ...ACCOUNT_PAGE,
   method: 'POST',
@@ -181,6 +198,7 @@ export const accountRoutes: readonly Route[] = [
   addFactor,
   withdrawConsent,
   revokeDelegation,
+  disconnect,
   addTotpPage,
   addTotp,
   renewCodes,

@@ -12,7 +12,7 @@ import { PROXY_NAME } from '../../response/respond.js'
 import { uuid } from '../../request/ids.js'
 import { approvalReply } from './approval-shapes.js'
 import type { Problem } from '../../response/problems.js'
-import { json, problem, relayed, reply, type Route, route, streamed } from '../../route.js'
+import { choice, json, problem, relayed, reply, type Route, route, streamed } from '../../route.js'
 
 const JSON_BYTES_MAX = 8 * 1024 * 1024
 const BODY_BYTES_MAX = 32 * 1024 * 1024
@@ -98,6 +98,7 @@ const BodyHeaders = z.looseObject({
   'content-type': z.string().optional(),
 })
 
+type Lapsed = Extract<ProxyOutcome, { tag: 'reauthorization_required' }>
 const status = (error: string) => ({ 'proxy-status': `${PROXY_NAME}; error=${error}` })
 
 const APPROVALS_RETRY_SECS = 60
@@ -154,14 +155,25 @@ const refusals = {
   unknown_credential: problem(404, 'not-found', {
     detail: 'There is no such credential, or the caller has no grant for it.',
   }),
-  reauthorization_required: problem(424, 'failed-dependency', {
-    error: 'policy_denied',
-    detail:
-      'The upstream refuses the refresh token of the credential. Its owner must store a new one.',
-    reason: 'reauthorization_required',
-    members: { reason: 'reauthorization_required' },
-    headers: status('http_request_denied'),
-  }),
+  reauthorization_required: choice<Lapsed, 'connection' | 'credential'>(
+    ({ connectCode }) => (connectCode === undefined ? 'credential' : 'connection'),
+    {
+      credential: problem(424, 'failed-dependency', {
+        error: 'policy_denied',
+        detail:
+          'The upstream refuses the refresh token of the credential. Its owner must store a new one.',
+        reason: 'reauthorization_required',
+        members: { reason: 'reauthorization_required' },
+        headers: status('http_request_denied'),
+      }),
+      connection: problem(403, 'policy-denied', ({ connectCode }: Lapsed, { baseUrl }) => ({
+        error: 'reauthorization_required',
+        detail: 'The provider has ended the access. The person must connect the account again.',
+        members: { connect_url: `${baseUrl}/connect/${connectCode}` },
+        headers: status('http_request_denied'),
+      })),
+    },
+  ),
   budget_exceeded: problem(
     429,
     'rate-limited',

@@ -76,6 +76,7 @@ serveThread({
       random,
       log,
       metrics: vaultMetrics(metrics.registry),
+      connectionTtlSecs: vault.connection_ttl_secs,
     })
     const needs = {
       database,

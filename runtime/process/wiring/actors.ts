@@ -4,6 +4,7 @@ import type { ProcessResources } from '../process-resources.js'
 import { issuingWirings } from './issuing.js'
 import { peopleWirings } from './people.js'
 import { signInWirings } from './sign-in.js'
+import { connectionWirings } from './connections.js'
 import { clientWirings } from './clients.js'
 import { directoryWirings } from './directory.js'
 import { workerWirings } from './workers.js'
@@ -19,5 +20,6 @@ export function actorWirings(resources: ProcessResources): readonly ActorWiring[
     ...clientWirings(shared),
     ...directoryWirings(shared),
     ...workerWirings(shared),
+    ...connectionWirings(shared),
   ]
 }

@@ -16,6 +16,7 @@ import { backchannelActor } from '../../../actors/oauth/tokens/device-and-ciba/a
 import { browserSessions } from '../../../actors/identity/sign-in/sessions/protocol.js'
 import { delegationActor } from '../../../actors/agents/delegation/actor.js'
 import { delegationMetrics } from '../../../actors/agents/delegation/metrics.js'
+import { connections } from '../../../actors/vault/vault/connections/protocol.js'
 import { delegation } from '../../../actors/agents/delegation/protocol.js'
 import { signingKeys } from '../../../actors/oauth/signing-keys/protocol.js'
 import { organizations } from '../../../actors/identity/users/organizations/protocol.js'
@@ -97,6 +98,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       authorization: ref(authorization),
       delegation: ref(delegation),
       approvals: ref(approvals),
+      connections: ref(connections),
       selfService: settings.user_self_service.enabled,
       passkeyDomain: relyingPartyOf(settings.passkey, issuer)?.id ?? null,
       phones: hasPhone(settings.phone),

@@ -37,6 +37,7 @@ export function vaultExportsOf(resources: ProcessResources): VaultExports {
     random,
     log,
     metrics: vaultMetrics(metrics.registry),
+    connectionTtlSecs: settings.vault.connection_ttl_secs,
   })
 }
 

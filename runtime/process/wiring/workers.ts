@@ -23,6 +23,7 @@ import { registryMetrics } from '../../../actors/agents/agents/registries/metric
 import { registriesWorker } from '../../../actors/agents/agents/registries/worker.js'
 import { retentionWorker } from '../../../actors/operations/retention/worker.js'
 import { sequencerWorker } from '../../../actors/operations/sequencer/worker.js'
+import { expireConnections } from '../../../actors/vault/vault/connections/manage.js'
 import { vaultActor } from '../../../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../../../actors/commerce/payments/reconciliation/worker.js'
 import { x402Actor, x402Pool } from '../../../actors/commerce/payments/x402/actor.js'
@@ -137,6 +138,7 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       registry,
       reseal: resealOf(resources),
       closeLostCalls: (signal) => closeLostCalls(resources, signal),
+      expireConnections: () => expireConnections(resources),
       recordUnknownCalls: (signal) => recordUnknownCalls(resources, signal),
       removeRetiredAssets: assetRetirementOf(resources, onStop),
       random,

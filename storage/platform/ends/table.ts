@@ -318,6 +318,21 @@ export const ENDS: readonly End[] = [
   },
   {
     on: 'delegation.ended',
+    ends: 'grants of connected accounts of its user to its agent, with the last delegation between them',
+    reason: 'none',
+    recorded: '`revoked_at` of the grant',
+    name: 'ends.connection_grants_of_delegation',
+    text: `update vault_grants g set revoked_at = d.revoked_at
+           from ${KEYS} join delegations d on d.tenant_id = k.tenant_id and d.id = k.id
+             join vault_connections c on c.tenant_id = d.tenant_id and c.subject = d.subject and c.agent_id = d.agent_id
+           where ${LOOKED_UP} and d.revoked_at is not null
+             and g.tenant_id = c.tenant_id and g.id = c.grant_id and g.revoked_at is null
+             and not exists (select from delegations o where o.tenant_id = d.tenant_id and o.subject = d.subject
+               and o.agent_id = d.agent_id and o.revoked_at is null and o.expires_at > now())
+           returning g.tenant_id as "tenantId", g.id`,
+  },
+  {
+    on: 'delegation.ended',
     ends: 'its session, with access and refresh tokens',
     reason: 'the reason of the delegation',
     recorded: '`ended_reason` of the session',

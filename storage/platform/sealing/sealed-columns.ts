@@ -1,6 +1,6 @@
 /**
  * The columns whose sealed values live longer than a day, which a rotation seals again. Values of `form_answers`,
- * `authorization_requests.answer`, `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed` and `console_sessions` expire before.
+ * `authorization_requests.answer`, `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed`, `vault_connections.verifier_sealed` and `console_sessions` expire before.
  */
 import { managedTokenContext, tokenAnswerContext } from '../../vault/managed-tokens.js'
 import { mailContext } from '../../operations/outgoing-mail.js'
@@ -14,6 +14,7 @@ import { allRows, changedRows, type Transaction } from '../sql.js'
 import { providerSecretContext } from '../../identity/identity-providers.js'
 import { signatureKeyContext } from '../../agents/agent-signature-keys.js'
 import { listKeyContext } from '../../vault/ssh-authorities.js'
+import { connectorSecretContext } from '../../vault/connectors.js'
 import { credentialSecretContext } from '../../vault/vault-credentials.js'
 import { streamAuthorizationContext } from '../../webhooks/signal-streams.js'
 import { webhookSecretContext } from '../../webhooks/webhooks.js'
@@ -40,6 +41,7 @@ const of = (
 
 export const SEALED_COLUMNS: readonly SealedColumn[] = [
   of('vault_credentials', 'secret', credentialSecretContext),
+  of('vault_connectors', 'client_secret_sealed', connectorSecretContext),
   of('vault_managed_tokens', 'token', managedTokenContext, { id: 'credential_id' }),
   of('vault_managed_tokens', 'answer', tokenAnswerContext, { id: 'credential_id' }),
   of('wallets', 'key_sealed', walletKeyContext),

@@ -38,6 +38,7 @@ import { budget, walletAgent } from '../../support/commerce/wallet.js'
 import { apiOf, expected, type Workspace } from '../../support/api.js'
 import { sharedService } from '../../support/service.js'
 import type { Json } from '../../support/identity/tenant-agent.js'
+import { connectionEvents, everyConnectionEvent } from '../../support/vault/connect.js'
 import { tokenUpstream } from '../../support/vault/token-upstream.js'
 import { departed, throughHome, upstreamFixture } from '../../support/vault/upstream.js'
 import { subscriber } from '../../support/webhooks/webhooks.js'
@@ -500,6 +501,7 @@ const PROVOKED: Readonly<Record<EventType, () => Promise<void>>> = {
   'vault.credential.created': vaultAndEgress,
   'vault.credential.accessed': vaultAndEgress,
   'vault.credential.reauthorization_required': vaultAndEgress,
+  ...connectionEvents(once(() => everyConnectionEvent(api, running, hear))),
   'vault.grant.revoked': vaultAndEgress,
   'vault.budget.exceeded': vaultAndEgress,
   'egress.stream.closed': vaultAndEgress,

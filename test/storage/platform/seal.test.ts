@@ -232,6 +232,7 @@ const SHORT_LIVED = [
   'form_answers.answer',
   'refresh_tokens.successor_answer',
   'upstream_sign_ins.sealed',
+  'vault_connections.verifier_sealed',
   'console_sessions.tokens_sealed',
   'console_sessions.pending_sealed',
 ]

@@ -88,6 +88,7 @@ export async function populateTenant(
     '/api/v1/applications/{application_id}': String(body['application_id']),
     '/api/v1/observed-clients/{id}': await observed(api.at, tenantId),
     '/api/v1/api-resources/{id}': await apiResource(api, token),
+    ...(await connectedAccount(api, token, person)),
     ...(await trustedIssuer(make, String(body['application_id']))),
     '/api/v1/identity-assertion-policies/{id}': await make('/api/v1/identity-assertion-policies', {
       client_id: String(body['application_id']),
@@ -146,6 +147,22 @@ async function trustedIssuer(make: Make, clientId: string): Promise<Objects> {
   })
   const path = '/api/v1/trusted-issuers/{id}'
   return { [path]: id, [`${path}/rules/{rule_id}`]: rule }
+}
+
+/** A request to connect an account. */
+async function connectedAccount(api: Api, agent: string, person: Person): Promise<Objects> {
+  const connectors = '/api/v1/vault/connectors'
+  const connections = '/api/v1/vault/connections'
+  const client = { client_id: 'client', client_secret: 'secret' }
+  const own = { name: 'github', template: 'github', ...client }
+  const connectorId = await made(api, agent, connectors, own)
+  const lent = await delegate(api, agent, person, { scope: 'vault:connect' })
+  const id = await made(api, lent.token, connections, { connector: 'github' })
+  return {
+    [`${connectors}/{id}`]: connectorId,
+    [`${connections}/{id}`]: id,
+    '/auth/account/connections/{id}': id,
+  }
 }
 
 async function signalStream(api: Api, token: string): Promise<string> {

@@ -1,5 +1,6 @@
 /** The account page: collects what users may see of their account and revokes what they end. */
 import { defineActor } from '../../../../runtime/kernel/actor.js'
+import { connections } from '../../../vault/vault/connections/protocol.js'
 import { delegation } from '../../../agents/delegation/protocol.js'
 import { authorization } from '../../../oauth/tokens/authorization/protocol.js'
 import { approvals } from '../../../vault/approvals/protocol.js'
@@ -20,7 +21,7 @@ import { showAccount } from './show-account.js'
 
 export const accountActor = defineActor<AccountProtocol, AccountNeeds>({
   address: account,
-  asks: { browserSessions, authorization, delegation, approvals, federatedLogin },
+  asks: { browserSessions, authorization, delegation, approvals, connections, federatedLogin },
   mailbox: { capacity: 512, inflightMax: 64 },
   lane: {
     removeOwnFactor: ({ session }) => session.accountId,

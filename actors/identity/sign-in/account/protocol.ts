@@ -3,6 +3,7 @@ import { address, type Ask } from '../../../../runtime/kernel/protocol.js'
 import type { ConsentSeen } from '../../../oauth/tokens/authorization/protocol.js'
 import type { BrowserSession, SessionSeen } from '../sessions/protocol.js'
 import type { CallApprovalRecord } from '../../../domain/vault/approvals.js'
+import type { SeenConnection } from '../../../vault/vault/connections/protocol.js'
 import type { DelegationRecord } from '../../../agents/delegation/protocol.js'
 import type { ProfileText } from '../../../domain/people/profile-claims.js'
 import type { Upstream } from '../../../domain/upstream.js'
@@ -96,6 +97,7 @@ export type AccountSeen = {
   readonly approvals: readonly CallApprovalRecord[]
   /** Delegations in force. */
   readonly delegations: readonly DelegationRecord[]
+  readonly connections: readonly SeenConnection[]
   /** Whether users can confirm their address by mail. */
   readonly selfService: boolean
   /** Whether there is a password to change. Accounts created by federated sign-in may have none. */

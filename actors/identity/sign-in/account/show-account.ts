@@ -29,6 +29,7 @@ export async function accountSeen(
   const { consents } = await needs.authorization.listConsents(person, context)
   const { delegations } = await needs.delegation.ofPerson({ tenantId, sub }, context)
   const { approvals: waiting } = await needs.approvals.waitingFor({ session }, context)
+  const { connections } = await needs.connections.connectionsOfPerson({ tenantId, sub }, context)
   const { identities, upstreams } = await needs.federatedLogin.identities({ session }, context)
   return needs.database.system(async (tx) => {
     const branding = await findTenantBranding(tx, tenantId)
@@ -46,6 +47,7 @@ export async function accountSeen(
       consents,
       approvals: waiting,
       delegations,
+      connections,
       selfService: needs.selfService,
       identities,
       upstreams,

@@ -72,8 +72,8 @@ const KEYS_MAX = 32
 export function keyOf({ credentialId, caller }: AdmissionRequest): string {
   let known = keysOf.get(caller.principal)
   if (known === undefined) {
-    const { agentId, delegationId } = granteeOf(caller.principal)
-    known = { grantee: `${agentId} ${delegationId}`, keys: new Map() }
+    const { agentId, delegationId, person } = granteeOf(caller.principal)
+    known = { grantee: `${agentId} ${delegationId} ${person}`, keys: new Map() }
     keysOf.set(caller.principal, known)
   }
   let key = known.keys.get(credentialId)

@@ -13,7 +13,7 @@ export function tokenFailure(why: TokenUnavailable['why']): ProxyOutcome {
     case 'gone':
       return denied('credential_revoked', 'The credential is revoked.')
     case 'lapsed':
-      return { tag: 'reauthorization_required' }
+      return { tag: 'reauthorization_required', connectCode: why.connectCode }
     case 'prohibited':
       if (why.fault === 'host_not_allowed')
         return denied(

@@ -47,7 +47,13 @@ const GROUPS: readonly (readonly [title: string, ...places: (readonly [string, s
     ],
   ],
   ['Agents', ['guides/agents/', 'agents delegation agent-client agent-documents']],
-  ['Vault', ['guides/vault/', 'vault egress-proxy oauth-credentials svc-run ssh-certificates']],
+  [
+    'Vault',
+    [
+      'guides/vault/',
+      'vault egress-proxy oauth-credentials connected-accounts svc-run ssh-certificates',
+    ],
+  ],
   ['Commerce', ['guides/commerce/', 'payments x402 wallets']],
   ['Webhooks', ['guides/webhooks/', 'webhooks webhook-receivers shared-signals']],
   [

@@ -1,0 +1,200 @@
+/** Manages the connectors of a tenant. */
+import { defineActor, type MessageContext } from '../../../../runtime/kernel/actor.js'
+import { listOpenConnections } from '../../../../storage/vault/connections.js'
+import {
+  connectorSecretContext,
+  connectorTable,
+  isConnectorNameTaken,
+  keepConnectorSecret,
+} from '../../../../storage/vault/connectors.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
+import {
+  type Connector,
+  connector,
+  type ConnectorDraft,
+  type ConnectorMembers,
+} from '../../../domain/entities/connector.js'
+import { invalid, type MemberInvalid, type OneRow } from '../../../domain/entities/messages.js'
+import { eventContext } from '../../../domain/events.js'
+import { TEMPLATES } from '../../../domain/vault/connector-templates.js'
+import { entityHandlers } from '../../../platform/entity-handlers.js'
+import { type FaultOf, URL_FAULTS } from '../../../platform/outbound-http/targets.js'
+import { normalizeHosts } from '../rules.js'
+import { endConnection, type Revocable, revokeAtProvider } from './end.js'
+import { lapseConnected } from './lapsed.js'
+import type { EndNeeds } from './needs.js'
+import { type ConnectorsProtocol, connectors } from './protocol.js'
+
+const CONNECTORS_MAX = 100
+/** Parameters that the service sets. */
+const OWN_PARAMETERS = new Set([
+  'response_type',
+  'client_id',
+  'redirect_uri',
+  'state',
+  'scope',
+  'user_scope',
+  'code_challenge',
+  'code_challenge_method',
+])
+
+type ConnectorsNeeds = EndNeeds & { readonly issuer: string; readonly urlFaultOf: FaultOf }
+
+export const connectorsActor = defineActor<ConnectorsProtocol, ConnectorsNeeds>({
+  address: connectors,
+  asks: {},
+  mailbox: { capacity: 1024, inflightMax: 64 },
+  // The actor has no state that a restart would repair.
+  supervision: { onFailure: 'resume' },
+  create: (needs) => {
+    const shown = <T>(row: T): T => ({ ...row, callbackUrl: `${needs.issuer}/connect/callback` })
+    const plain = handlersWith(needs, null)
+    return {
+      async list(message, context) {
+        const listed = await plain.list(message, context)
+        return { ...listed, rows: listed.rows.map(shown) }
+      },
+      async read(message, context) {
+        const found = await plain.read(message, context)
+        return found.tag === 'found' ? { ...found, row: shown(found.row) } : found
+      },
+      async create(message, context) {
+        const draft = fromTemplate(message.draft)
+        if ('tag' in draft) return draft
+        const { clientSecret } = draft
+        if (clientSecret === null && draft.tokenEndpointAuthMethod !== 'none')
+          return invalid('/client_secret', 'Required for this token_endpoint_auth_method.')
+        const creation = { ...message, draft: { ...draft, clientSecret: null } }
+        const created = await handlersWith(needs, clientSecret).create(creation, context)
+        return created.tag === 'created' ? { ...created, row: shown(created.row) } : created
+      },
+      async update(message, context) {
+        const { clientSecret, allowedHosts } = message.change
+        const hosts = allowedHosts && normalizeHosts(allowedHosts)
+        if (hosts !== undefined && 'tag' in hosts) return hosts
+        const change = { ...message.change, allowedHosts: hosts, clientSecret: undefined }
+        const handlers = handlersWith(needs, clientSecret ?? null)
+        const found = await handlers.update({ ...message, change }, context)
+        if (found.tag !== 'found') return found
+        await needs.changed(message.caller.principal.tenantId)
+        return { ...found, row: shown(found.row) }
+      },
+      listConnectorTemplates: () => Promise.resolve({ tag: 'templates' }),
+      remove: (message, context) => removeConnector(needs, plain, message, context),
+    }
+  },
+})
+
+/** What a request leaves out comes from its template, or has the default of its member. */
+function fromTemplate(given: Partial<ConnectorDraft>): ConnectorDraft | MemberInvalid {
+  const template = given.template ?? null
+  const known = template === null || template === 'custom' ? undefined : TEMPLATES[template]
+  const allowedHosts = normalizeHosts(given.allowedHosts ?? known?.allowed_hosts ?? [])
+  if ('tag' in allowedHosts) return allowedHosts
+  const authorizationEndpoint = given.authorizationEndpoint ?? known?.authorization_endpoint
+  const tokenEndpoint = given.tokenEndpoint ?? known?.token_endpoint
+  const required = 'Required where the template has none.'
+  if (authorizationEndpoint === undefined) return invalid('/authorization_endpoint', required)
+  if (tokenEndpoint === undefined) return invalid('/token_endpoint', required)
+  if (allowedHosts.length === 0) return invalid('/allowed_hosts', required)
+  return {
+    name: given.name!,
+    template,
+    clientId: given.clientId!,
+    clientSecret: given.clientSecret ?? null,
+    authorizationEndpoint,
+    tokenEndpoint,
+    revocationEndpoint: orElse(given.revocationEndpoint, known?.revocation_endpoint),
+    issuer: orElse(given.issuer, known?.issuer),
+    scopes: given.scopes ?? known?.scopes ?? [],
+    allowedHosts,
+    authScheme: given.authScheme ?? 'bearer',
+    pkce: given.pkce ?? known?.pkce ?? true,
+    tokenEndpointAuthMethod:
+      given.tokenEndpointAuthMethod ?? known?.token_endpoint_auth_method ?? 'client_secret_post',
+    authorizationParameters: given.authorizationParameters ?? known?.authorization_parameters ?? {},
+    accountLabel: orElse(given.accountLabel, known?.account_label),
+  }
+}
+
+/** Null is a value that a request can state. */
+const orElse = <T>(given: T | null | undefined, known: T | null | undefined): T | null =>
+  given === undefined ? (known ?? null) : given
+
+/** @param secret a new client secret, which is stored in the transaction of the write. */
+function handlersWith(needs: ConnectorsNeeds, secret: string | null) {
+  return entityHandlers<ConnectorMembers, never>(needs, {
+    entity: connector,
+    table: connectorTable,
+    most: CONNECTORS_MAX,
+    faultOf: (draft) => draftFault(draft, needs.urlFaultOf),
+    written: async (tx, row, before) => {
+      if (secret !== null) {
+        const bytes = new TextEncoder().encode(secret)
+        const sealed = await needs.sealer.seal(row.tenantId, connectorSecretContext(row.id), bytes)
+        await keepConnectorSecret(tx, row.tenantId, row.id, sealed)
+      }
+      if (before !== null && hasMoved(before, row)) await lapseAll(tx, needs, row)
+    },
+    isConflict: isConnectorNameTaken,
+    auditOf: ({ name, template }) => ({ name, template }),
+    powersOf: ({ allowedHosts, scopes }) => ({ allowed_hosts: allowedHosts, scopes }),
+  })
+}
+
+function draftFault(draft: ConnectorDraft, urlFaultOf: FaultOf): MemberInvalid | undefined {
+  const urls = {
+    '/authorization_endpoint': draft.authorizationEndpoint,
+    '/token_endpoint': draft.tokenEndpoint,
+    '/revocation_endpoint': draft.revocationEndpoint,
+    '/account_label/url': draft.accountLabel?.url ?? null,
+  }
+  for (const [pointer, url] of Object.entries(urls)) {
+    const fault = url === null ? undefined : urlFaultOf(url)
+    if (fault !== undefined) return invalid(pointer, URL_FAULTS[fault])
+  }
+  const own = Object.keys(draft.authorizationParameters).find((name) => OWN_PARAMETERS.has(name))
+  return own === undefined
+    ? undefined
+    : invalid('/authorization_parameters', `The service sets the parameter ${own}.`)
+}
+
+/** True if an endpoint is at another origin: the accounts were not connected there. */
+function hasMoved(before: Connector, after: Connector): boolean {
+  const origin = (url: string) => new URL(url).origin
+  return (
+    origin(before.authorizationEndpoint) !== origin(after.authorizationEndpoint) ||
+    origin(before.tokenEndpoint) !== origin(after.tokenEndpoint)
+  )
+}
+
+async function lapseAll(tx: Transaction, needs: ConnectorsNeeds, { tenantId, id }: Connector) {
+  for (const { status, credentialId } of await listOpenConnections(tx, tenantId, id)) {
+    if (status === 'active') await lapseConnected(tx, needs, tenantId, credentialId!)
+  }
+}
+
+/** Its connections end, also at the provider. */
+async function removeConnector(
+  needs: ConnectorsNeeds,
+  plain: ReturnType<typeof handlersWith>,
+  message: OneRow,
+  context: MessageContext,
+) {
+  const { caller, id } = message
+  const { tenantId } = caller.principal
+  const read = await plain.read(message, context)
+  if (read.tag !== 'found') return read
+  const ended = await needs.database.tenant(tenantId, async (tx) => {
+    const revocable: Revocable[] = []
+    for (const row of await listOpenConnections(tx, tenantId, id)) {
+      const one = await endConnection(tx, needs, row, eventContext(needs, caller, context))
+      if (one !== undefined) revocable.push(one)
+    }
+    return revocable
+  })
+  await Promise.all(ended.map((one) => revokeAtProvider(needs, one, context)))
+  const outcome = await plain.remove(message, context)
+  await needs.changed(tenantId)
+  return outcome
+}

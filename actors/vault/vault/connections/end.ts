@@ -1,0 +1,101 @@
+/** Ends connections: the credential and its grants in the transaction, the access at the provider after it. */
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
+import { appendEvents } from '../../../../storage/platform/outbox.js'
+import type { Transaction } from '../../../../storage/platform/sql.js'
+import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
+import { revokeConnectionRow } from '../../../../storage/vault/connections.js'
+import {
+  connectorSecretContext,
+  findConnector,
+  type SecretConnector,
+} from '../../../../storage/vault/connectors.js'
+import { findManagedToken, managedTokenContext } from '../../../../storage/vault/managed-tokens.js'
+import {
+  credentialSecretContext,
+  lockVaultCredential,
+} from '../../../../storage/vault/vault-credentials.js'
+import type { Connector } from '../../../domain/entities/connector.js'
+import type { EventContext } from '../../../domain/events.js'
+import type { OAuthDocument } from '../../../domain/vault/secret-documents/oauth.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
+import { revokeIn } from '../changes.js'
+import { connectionEvent } from './events.js'
+import type { EndNeeds } from './needs.js'
+import type { ConnectionRow } from '../../../domain/vault/connections.js'
+import { revokeToken } from './provider.js'
+
+/** What a provider needs to revoke the access. */
+export type Revocable = {
+  readonly tenantId: string
+  readonly credentialId: string
+  readonly connector: SecretConnector
+  readonly secret: Uint8Array
+  readonly token: Uint8Array | null
+}
+
+/** Undefined: nothing is to be revoked at the provider. */
+export async function endConnection(
+  tx: Transaction,
+  needs: WriteNeeds,
+  { tenantId, id, connectorId, credentialId }: ConnectionRow,
+  by: EventContext,
+): Promise<Revocable | undefined> {
+  const ended = await revokeConnectionRow(tx, tenantId, id, by.now)
+  if (ended === undefined) return undefined
+  appendEvents(tx, [connectionEvent('vault.connection.revoked', ended, by)])
+  if (credentialId === null) return undefined
+  const credential = await lockVaultCredential(tx, tenantId, credentialId)
+  if (credential === undefined) return undefined
+  const connector = await findConnector(tx, tenantId, connectorId)
+  const token = (await findManagedToken(tx, tenantId, credentialId))?.token ?? null
+  await revokeIn(tx, needs, credential, by.caller, by)
+  const { secret } = credential
+  if (connector === undefined || secret === null) return undefined
+  return { tenantId, credentialId, connector, secret, token }
+}
+
+/** Revokes the refresh token at the provider, or the access token where it gave no other. */
+export async function revokeAtProvider(
+  { sealer, fetch }: EndNeeds,
+  { tenantId, credentialId, connector: stored, secret, token }: Revocable,
+  { log }: Pick<MessageContext, 'log'>,
+): Promise<void> {
+  if (stored.revocationEndpoint === null) return
+  try {
+    const connector = await withSecret(sealer, stored)
+    const bytes = await sealer.open(tenantId, credentialSecretContext(credentialId), secret)
+    const { refresh_token: refreshToken } = readJson<OAuthDocument>(bytes)
+    const isRefresh = refreshToken !== undefined
+    const hint = isRefresh ? 'refresh_token' : 'access_token'
+    const sent = refreshToken ?? (await accessTokenOf(sealer, tenantId, credentialId, token))
+    if (sent === null || (await revokeToken(fetch, connector, sent, hint))) return
+    log.warn({ connector: connector.name }, 'vault: a provider did not confirm a revocation')
+  } catch (error) {
+    log.warn({ err: error }, 'vault: could not revoke a token at a provider')
+  }
+}
+
+async function accessTokenOf(
+  sealer: Sealer,
+  tenantId: string,
+  credentialId: string,
+  sealed: Uint8Array | null,
+): Promise<string | null> {
+  if (sealed === null) return null
+  const bytes = await sealer.open(tenantId, managedTokenContext(credentialId), sealed)
+  return readJson<{ access_token: string }>(bytes).access_token
+}
+
+function readJson<T>(bytes: Uint8Array): T {
+  const text = Buffer.from(bytes).toString('utf8')
+  bytes.fill(0)
+  return JSON.parse(text) as T
+}
+
+/** The connector with its secret, unsealed. */
+export async function withSecret(sealer: Sealer, stored: SecretConnector): Promise<Connector> {
+  const { clientSecretSealed: sealed, ...connector } = stored
+  if (sealed === null) return { ...connector, clientSecret: null }
+  const bytes = await sealer.open(stored.tenantId, connectorSecretContext(stored.id), sealed)
+  return { ...connector, clientSecret: Buffer.from(bytes).toString('utf8') }
+}

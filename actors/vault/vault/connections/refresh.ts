@@ -1,0 +1,67 @@
+/** Refreshing the tokens of connected accounts, with the client that their connector has now. */
+import { appendEvents } from '../../../../storage/platform/outbox.js'
+import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
+import { lapsedConnection, reopenConnection } from '../../../../storage/vault/connections.js'
+import { findConnectorOfConnection } from '../../../../storage/vault/connectors.js'
+import type { WriteNeeds } from '../../../platform/write-needs.js'
+import type { RefreshFailure } from '../protocol.js'
+import type { TokenSource } from '../token-source.js'
+import { withSecret } from './end.js'
+import { ownConnectionEvent } from './events.js'
+
+const CODE_BYTES = 24
+
+type RefreshNeeds = WriteNeeds & { readonly sealer: Sealer; readonly connectionTtlSecs: number }
+
+/** The source with the client of its connector, which may have changed since the account was connected. */
+export async function ofConnector(
+  { database, sealer }: RefreshNeeds,
+  tenantId: string,
+  source: TokenSource,
+): Promise<TokenSource> {
+  const id = source.kind === 'oauth' ? source.document.connection_id : undefined
+  if (source.kind !== 'oauth' || id === undefined) return source
+  const stored = await database.tenant(tenantId, (tx) =>
+    findConnectorOfConnection(tx, tenantId, id),
+  )
+  if (stored === undefined) return source
+  const { tokenEndpoint, clientId, clientSecret, tokenEndpointAuthMethod } = await withSecret(
+    sealer,
+    stored,
+  )
+  const { client_secret: _secret, ...document } = source.document
+  return {
+    ...source,
+    document: {
+      ...document,
+      token_url: tokenEndpoint,
+      client_id: clientId,
+      ...(clientSecret !== null && { client_secret: clientSecret }),
+      auth_method: tokenEndpointAuthMethod,
+    },
+  }
+}
+
+/** The provider gave no refresh token: the person connects the account again. */
+export const cannotRefresh = ({ kind, document }: TokenSource): boolean =>
+  kind === 'oauth' && document.connection_id !== undefined && document.refresh_token === undefined
+
+/** With the code of a request to connect the account again: the open one, or a new one. */
+export function reopened(
+  needs: RefreshNeeds,
+  tenantId: string,
+  credentialId: string,
+): Promise<Extract<RefreshFailure, { tag: 'lapsed' }>> {
+  const { database, clock, random, connectionTtlSecs } = needs
+  return database.tenant(tenantId, async (tx) => {
+    const row = await lapsedConnection(tx, tenantId, credentialId)
+    if (row === undefined) return { tag: 'lapsed' }
+    const now = clock.now()
+    if (row.code !== null && row.codeExpiresAt !== null && row.codeExpiresAt > now)
+      return { tag: 'lapsed', connectCode: row.code }
+    const code = random.token(CODE_BYTES)
+    await reopenConnection(tx, row, code, new Date(now.getTime() + connectionTtlSecs * 1000))
+    appendEvents(tx, [ownConnectionEvent('vault.connection.requested', row, needs)])
+    return { tag: 'lapsed', connectCode: code }
+  })
+}

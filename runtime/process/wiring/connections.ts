@@ -1,0 +1,41 @@
+/** Connected accounts, and the providers at which people connect them. */
+import { browserSessions } from '../../../actors/identity/sign-in/sessions/protocol.js'
+import { createBoundedFetch } from '../../../actors/platform/outbound-http/bounded-fetch.js'
+import { targetRules } from '../../../actors/platform/outbound-http/outbound.js'
+import { faultsUnder } from '../../../actors/platform/outbound-http/targets.js'
+import { connectionsActor } from '../../../actors/vault/vault/connections/actor.js'
+import { connectorsActor } from '../../../actors/vault/vault/connections/connectors.js'
+import { type ActorContext, type ActorWiring, wireActor } from '../../kernel/wiring.js'
+import { egressSettingsOf } from './egress-settings.js'
+import type { SharedNeeds } from './shared-needs.js'
+import { egressForgets } from './vault.js'
+
+const ANSWER_BYTES_MAX = 64 * 1024
+const TIMEOUT_MS = 30_000
+
+export function connectionWirings(shared: SharedNeeds): readonly ActorWiring[] {
+  const { resources, settings, database, clock, random, sealer, issuer, documents } = shared
+  const ending = (context: ActorContext) => {
+    const { fetch, close } = createBoundedFetch({
+      settings: egressSettingsOf(settings),
+      answerBytesMax: ANSWER_BYTES_MAX,
+      timeoutMs: TIMEOUT_MS,
+    })
+    context.onStop(close)
+    const changed = egressForgets(context, resources)
+    return { database, clock, random, sealer, fetch, changed, issuer }
+  }
+  return [
+    wireActor(connectorsActor, (context) => ({
+      ...ending(context),
+      urlFaultOf: faultsUnder(targetRules(settings.vault)),
+    })),
+    wireActor(connectionsActor, (context) => ({
+      ...ending(context),
+      browserSessions: context.ref(browserSessions),
+      documents,
+      settings: settings.vault,
+      maxAuthAgeSecs: settings.device_authorization.approval_max_auth_age_secs,
+    })),
+  ]
+}

@@ -1,0 +1,62 @@
+/** Connectors of a tenant. Their secrets are sealed and unsealed by the callers. */
+import { type Connector, connector } from '../../actors/domain/entities/connector.js'
+import { entityTable } from '../platform/portable/entity-table.js'
+import { partsOf, stamped } from '../platform/sealing/stamps.js'
+import { execute, firstRow, type Transaction } from '../platform/sql.js'
+
+// `listConnectors`, `createConnector`, `getConnector`, `updateConnector`, `deleteConnector`.
+export const connectorTable = entityTable(connector)
+
+/** Associated data of a sealed client secret, which binds it to its row. */
+export const connectorSecretContext = (id: string) => ({
+  rewritten: `vault_connector:${id}:client_secret`,
+})
+
+/** A connector with its sealed secret. Null: a public client. */
+export type SecretConnector = Connector & { readonly clientSecretSealed: Uint8Array | null }
+
+const SECRET = `${connectorTable.columns}, ${stamped('client_secret_sealed')} as "clientSecretSealed"`
+
+export const findConnector = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<SecretConnector>(tx, {
+    name: 'connector.with_secret',
+    text: `select ${SECRET} from vault_connectors where tenant_id = $1 and id = $2`,
+    values: [tenantId, id],
+  })
+
+export const findConnectorByName = (tx: Transaction, tenantId: string, name: string) =>
+  firstRow<SecretConnector>(tx, {
+    name: 'connector.by_name',
+    text: `select ${SECRET} from vault_connectors where tenant_id = $1 and name = $2`,
+    values: [tenantId, name],
+  })
+
+/** The connector of a connection. */
+export const findConnectorOfConnection = (tx: Transaction, tenantId: string, id: string) =>
+  firstRow<SecretConnector>(tx, {
+    name: 'connector.of_connection',
+    text: `select ${SECRET} from vault_connectors
+           where tenant_id = $1 and id = (
+             select connector_id from vault_connections where tenant_id = $1 and id = $2)`,
+    values: [tenantId, id],
+  })
+
+/** Stores the secret of a connector. */
+export const keepConnectorSecret = (
+  tx: Transaction,
+  tenantId: string,
+  id: string,
+  secret: Uint8Array,
+) => {
+  const { sealed, stamp } = partsOf(secret)
+  return execute(tx, {
+    name: 'connector.keep_secret',
+    text: `update vault_connectors set client_secret_sealed = $3, client_secret_sealed_stamp = $4
+           where tenant_id = $1 and id = $2`,
+    values: [tenantId, id, sealed, stamp],
+  })
+}
+
+/** True if a write failed because the tenant has a connector with the name. */
+export const isConnectorNameTaken = (error: unknown): boolean =>
+  (error as { readonly constraint?: unknown } | null)?.constraint === 'vault_connectors_name'
