@@ -1,13 +1,11 @@
 /** The public client library: `import { agentSession } from 'svc/client'`. */
 export { type AgentKey, agentKeyFromJwk, createAgentKey, openAgentKey } from './agent.js'
 export {
+  askForDelegation,
+  awaitDelegation,
   connectAccount,
   type ConnectAccountOptions,
   type ConnectedAccount,
-} from './connect-account.js'
-export {
-  askForDelegation,
-  awaitDelegation,
   type DelegatedToken,
   type DelegationRequest,
   renewDelegation,

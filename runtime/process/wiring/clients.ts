@@ -91,20 +91,7 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       issuer,
       settings: settings.device_authorization,
     })),
-    wireActor(accountActor, ({ ref }) => ({
-      ...common,
-      sealer,
-      browserSessions: ref(browserSessions),
-      authorization: ref(authorization),
-      delegation: ref(delegation),
-      approvals: ref(approvals),
-      connections: ref(connections),
-      selfService: settings.user_self_service.enabled,
-      passkeyDomain: relyingPartyOf(settings.passkey, issuer)?.id ?? null,
-      phones: hasPhone(settings.phone),
-      wallets: settings.siwe.enabled,
-      federatedLogin: ref(federatedLogin),
-    })),
+    accountWiring(shared),
     wireActor(agentDocumentsActor, () => ({ ...common, sealer, issuer })),
     wireActor(observedClientsActor, ({ ref }) => ({ ...common, tokens: ref(tokens) })),
     wireActor(applicationsActor, ({ ref }) => ({
@@ -150,4 +137,21 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       tokenRequired: settings.oidc.registration_initial_access_token_required,
     })),
   ]
+}
+
+function accountWiring({ settings, sealer, issuer, common }: SharedNeeds): ActorWiring {
+  return wireActor(accountActor, ({ ref }) => ({
+    ...common,
+    sealer,
+    browserSessions: ref(browserSessions),
+    authorization: ref(authorization),
+    delegation: ref(delegation),
+    approvals: ref(approvals),
+    connections: ref(connections),
+    selfService: settings.user_self_service.enabled,
+    passkeyDomain: relyingPartyOf(settings.passkey, issuer)?.id ?? null,
+    phones: hasPhone(settings.phone),
+    wallets: settings.siwe.enabled,
+    federatedLogin: ref(federatedLogin),
+  }))
 }
