@@ -8,6 +8,7 @@ import { accessPolicyRoutes } from './routes/oauth/access-policies.js'
 import { apiKeyRoutes } from './routes/oauth/api-keys.js'
 import { apiResourceRoutes } from './routes/oauth/api-resources.js'
 import { applicationRoutes } from './routes/oauth/clients.js'
+import { egressCallRoutes } from './routes/vault/egress-calls.js'
 import { auditRoutes } from './routes/operations/audit.js'
 import { authorizeRoutes } from './routes/oauth/authorize.js'
 import { cibaRoutes } from './routes/oauth/ciba.js'
@@ -120,6 +121,7 @@ export const routes: readonly Route[] = [
   ...tenantRoutes,
   ...tenantAssetRoutes,
   ...auditRoutes,
+  ...egressCallRoutes,
   ...checkoutRoutes,
   ...commerceRoutes,
   ...settlementRoutes,

@@ -18,6 +18,7 @@ import type { Rendered, ReplyContext, ReplyRule, ResponseDoc } from './response/
 export {
   bytes,
   choice,
+  chunked,
   constant,
   empty,
   html,

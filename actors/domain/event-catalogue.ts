@@ -303,6 +303,7 @@ export const EVENT_CATALOGUE = {
       redactions: [z.int().optional(), 0],
       input_tokens: [z.int().optional(), 25],
       output_tokens: [z.int().optional(), 310],
+      status: [z.int().optional(), 200],
     },
   },
   Wallet: {

@@ -57,6 +57,8 @@ export type Rendered =
   /** The response of an upstream: its status, headers and body. */
   | {
       readonly form: 'relayed'
+      /** A body that the service writes while it makes it. */
+      readonly isOwn?: boolean | undefined
       readonly status: number
       readonly headers: readonly HeaderPair[]
       readonly body: ByteStream | Uint8Array
@@ -356,6 +358,24 @@ export function relayed<Outcome>(
   return {
     docs: [{ status: 200, contentType: '*/*', schema: null, description }],
     render: (outcome) => ({ form: 'relayed', ...map(outcome), unsent }),
+  }
+}
+
+/** A body that the service writes while it makes it: 200 with one of these media types. */
+export function chunked<Outcome extends { readonly body: ByteStream }>(
+  contentTypes: readonly string[],
+  headersOf: (outcome: Outcome) => readonly HeaderPair[],
+): ReplyRule<Outcome> {
+  return {
+    docs: contentTypes.map((contentType) => ({ status: 200, contentType, schema: null })),
+    render: (outcome) => ({
+      form: 'relayed',
+      isOwn: true,
+      status: 200,
+      headers: headersOf(outcome),
+      body: outcome.body,
+      unsent: () => ({ name: 'server-error' }),
+    }),
   }
 }
 

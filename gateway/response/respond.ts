@@ -261,7 +261,7 @@ export class Responder {
   }
 
   /**
-   * Relays the response of an upstream. Its rate-limit fields are kept. The service adds no rate-limit fields, which
+   * Relays the response of an upstream, or a stream of the service. Its rate-limit fields are kept. The service adds no rate-limit fields, which
    * would mean something else, and sets date and security fields.
    */
   private async relay(
@@ -272,14 +272,12 @@ export class Responder {
       body,
       bodyBytes,
       unsent,
+      isOwn = false,
     }: Extract<Rendered, { form: 'relayed' }>,
   ): Promise<void> {
     const { exchange, requestId } = context
-    const headers: HeaderPair[] = [
-      ['x-request-id', requestId],
-      ['proxy-status', `${PROXY_NAME}; received-status=${status}`],
-      ...context.cors,
-    ]
+    const headers: HeaderPair[] = [['x-request-id', requestId], ...context.cors]
+    if (!isOwn) headers.push(['proxy-status', `${PROXY_NAME}; received-status=${status}`])
     let contentType: string | null = null
     let cacheControl = NO_STORE
     for (const pair of upstreamHeaders) {

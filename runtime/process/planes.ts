@@ -33,6 +33,7 @@ import { identityProvidersActor } from '../../actors/identity/identity-providers
 import { discoveryActor } from '../../actors/oauth/discovery/actor.js'
 import { approvalsActor } from '../../actors/vault/approvals/actor.js'
 import { approvalsWorker } from '../../actors/vault/approvals/worker.js'
+import { egressCallsActor } from '../../actors/vault/egress-calls/actor.js'
 import { egressActor } from '../../actors/vault/egress/actor.js'
 import { healthActor } from '../../actors/operations/health/actor.js'
 import { credentialIssuanceActor } from '../../actors/oauth/credential-issuance/actor.js'
@@ -137,6 +138,7 @@ export const placements = [
   placement(scimGroupsActor,   inline,                                                      C   ),
   placement(consoleSessionsActor, inline,                                                   C   ),
   placement(auditActor,        inline,                                                      C   ),
+  placement(egressCallsActor,  inline,                                                      C   ),
   placement(tenantAssetsActor, pool('images', { threadsMax: IMAGE_THREADS_MAX }),           C   ),
   placement(assetFilesActor,   inline,                                                   A, C   ),
   placement(agentManagementActor, inline,                                                   C   ),

@@ -129,6 +129,21 @@ export function budgetNow({ window, ...limits }: Budget, used: Used, now: Date) 
   }
 }
 
+/** What is left of a budget in the current window. Null: not limited. */
+export function budgetLeft(budget: Budget, used: Used, now: Date) {
+  const { used: counted, windowEndsAt } = budgetNow(budget, used, now)
+  const leftOf = (name: keyof Amounts) => {
+    const limit = budget[name]
+    return limit === null ? null : Math.max(0, limit - (counted[name] ?? 0))
+  }
+  return {
+    requests: leftOf('requests'),
+    bytes: leftOf('bytes'),
+    llmTokens: leftOf('llmTokens'),
+    windowEndsAt,
+  }
+}
+
 /** The first amount of which too little is left for a call with a body of this size. */
 export function lackOf(
   id: string,
@@ -137,11 +152,11 @@ export function lackOf(
   bodyBytes: number,
   now: Date,
 ): BudgetRefusal | undefined {
-  const { window, windowEndsAt, used: counted } = budgetNow(budget, used, now)
+  const { window } = budget
+  const { windowEndsAt, ...amounts } = budgetLeft(budget, used, now)
   for (const name of Object.keys(BUDGETED) as (keyof Amounts)[]) {
-    const limit = budget[name]
-    if (limit === null) continue
-    const left = Math.max(0, limit - (counted[name] ?? 0))
+    const [limit, left] = [budget[name], amounts[name]]
+    if (limit === null || left === null) continue
     const needed = name === 'bytes' ? Math.max(1, bodyBytes) : 1
     if (left < needed)
       return { grantId: id, budget: BUDGETED[name], limit, left, window, windowEndsAt }

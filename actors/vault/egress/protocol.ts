@@ -142,6 +142,8 @@ export type RelayEnd = (typeof RELAY_ENDS)[number]
 
 export type RelayReport = {
   readonly outcome: RelayEnd
+  /** The status that the upstream sent. Null without a response. */
+  readonly status: number | null
   /** Body bytes of both directions. */
   readonly bytes: number
   readonly requestBytes: number

@@ -402,6 +402,7 @@ function withoutRange(headers: readonly HeaderPair[]): readonly HeaderPair[] {
 
 export const UNSENT: RelayReport = {
   outcome: 'upstream_error',
+  status: null,
   bytes: 0,
   requestBytes: 0,
   responseBytes: 0,

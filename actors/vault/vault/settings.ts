@@ -79,6 +79,9 @@ export const vaultSettings = section(
       'Calls per agent that wait for a person. Denied ones count until they expire.',
     ),
     approvals_per_tenant_max: count(500, 1, 100_000).describe('The same per tenant.'),
+    egress_calls_stream_secs: seconds(300, 3_600).describe(
+      'Longest stream of GET /api/v1/egress/calls/stream. Clients connect again.',
+    ),
     ssh_default_validity_secs: seconds(300, SSH_VALIDITY_MAX_SECS).describe(
       'Default validity of an SSH certificate.',
     ),

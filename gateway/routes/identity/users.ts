@@ -12,7 +12,7 @@ import {
 import { callerOf } from '../../request/caller.js'
 import { presenter } from '../../response/presenter.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
-import { csvOf } from '../../response/csv.js'
+import { csvOf } from '../../../actors/domain/entities/csv.js'
 import { bytes, empty, json, problem, raw, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { stepUpNeeded } from '../operations/step-up.js'

@@ -218,6 +218,7 @@ export const vaultRoutes: readonly Route[] = [
     method: 'POST',
     path: `${CREDENTIALS}/{credential_id}/grants`,
     summary: 'Grant a credential that you own to an agent or a delegation',
+    capabilities: ['vault.budgets'],
     idempotent: true,
     params: CredentialPath,
     body: json(CreateGrant),

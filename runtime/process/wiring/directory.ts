@@ -2,6 +2,7 @@
 import { consoleSessionsActor } from '../../../actors/identity/console-sessions/actor.js'
 import { createSender } from '../../../actors/webhooks/delivery/sender.js'
 import { auditActor } from '../../../actors/operations/audit/actor.js'
+import { egressCallsActor } from '../../../actors/vault/egress-calls/actor.js'
 import { organizationsActor } from '../../../actors/identity/users/organizations/actor.js'
 import { pow } from '../../../actors/agents/proof-of-work/protocol.js'
 import { agentManagementActor } from '../../../actors/agents/agents/management/actor.js'
@@ -54,6 +55,11 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
     })),
     wireActor(consoleSessionsActor, () => ({ ...common, sealer })),
     wireActor(auditActor, () => ({ database, clock })),
+    wireActor(egressCallsActor, () => ({
+      database,
+      clock,
+      streamSecs: settings.vault.egress_calls_stream_secs,
+    })),
     wireActor(agentManagementActor, ({ ref }) => ({
       database,
       clock,

@@ -121,12 +121,12 @@ export const LIMITS: readonly SeededFault[] = [
     'calls of a grant end with its budget',
     'storage/vault/grant-budgets.ts',
     ['requests + $6 <= requests_max', 'requests <= requests_max'],
-    'flows/vault/egress-budgets.test.ts',
+    'flows/vault/ledger/egress-budgets.test.ts',
   ),
   fault(
     'a token of a language model that is left is taken before the call',
     'storage/vault/grant-budgets.ts',
     ['tokens < tokens_max', 'tokens <= tokens_max'],
-    'flows/vault/egress-budgets.test.ts',
+    'flows/vault/ledger/egress-budgets.test.ts',
   ),
 ]

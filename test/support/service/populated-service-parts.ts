@@ -38,6 +38,7 @@ export async function startPopulatedService(
     environment: {
       SVC_ACCESS_CONTROL__ENABLED: 'true',
       SVC_API_KEYS__ENABLED: 'true',
+      SVC_VAULT__EGRESS_CALLS_STREAM_SECS: '1',
       SVC_BILLING__ENABLED: 'true',
       SVC_WALLET__ENABLED: 'true',
       SVC_OPENAPI__EXPOSURE: 'internal',

@@ -60,8 +60,8 @@ export class CallTemplates {
       credentialAccessed(about(requestId!, host!, method!), NO_TIME),
     )
     this.#completed = new EventForm(
-      6,
-      (...[requestId, host, method, bytes, chunks, durationMs]) => {
+      7,
+      (...[requestId, host, method, bytes, chunks, durationMs, status]) => {
         const call = about(requestId!, host!, method!)
         const fields = {
           bytes,
@@ -71,6 +71,7 @@ export class CallTemplates {
           host,
           method,
           outcome: 'completed',
+          status,
         }
         // A placeholder is text, where the event has a number too.
         const blanks = fields as object
@@ -85,10 +86,10 @@ export class CallTemplates {
 
   completed(
     { endId, requestId, host, method }: CallFacts,
-    { bytes, chunks, durationMs }: RelayReport,
+    { bytes, chunks, durationMs, status }: RelayReport,
     now: Date,
   ): OutboxEvent {
-    const figures = [bytes, chunks, Math.round(durationMs)]
+    const figures = [bytes, chunks, Math.round(durationMs), status!]
     return this.#completed.fill(endId, now, [requestId!, host, method, ...figures])
   }
 }
@@ -105,6 +106,7 @@ export function endEvent(facts: CallFacts, report: RelayReport, now: Date): Outb
   const { templates } = facts
   const isPlain =
     report.outcome === 'completed' &&
+    report.status !== null &&
     report.redactions === 0 &&
     report.tokens.input === null &&
     report.tokens.output === null
@@ -123,7 +125,7 @@ export function credentialAccessed(facts: CallFacts, now: Date): NewEvent {
 
 export function streamClosed(
   facts: CallFacts,
-  { outcome, bytes, chunks, durationMs, redactions, tokens }: RelayReport,
+  { outcome, status, bytes, chunks, durationMs, redactions, tokens }: RelayReport,
   now: Date,
 ): NewEvent {
   const { credentialId, host, method } = facts
@@ -140,6 +142,7 @@ export function streamClosed(
   fields.outcome = outcome
   if (tokens.output !== null) fields.output_tokens = tokens.output
   if (redactions > 0) fields.redactions = redactions
+  if (status !== null) fields.status = status
   const end = outcome === 'completed' ? 'success' : 'failure'
   return callEvent('egress.stream.closed', facts, now, fields, end)
 }

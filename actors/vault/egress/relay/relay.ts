@@ -112,6 +112,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
   #usage: UsageReader | null = null
   #requestBytes = 0
   #isHeard = false
+  #status: number | null = null
   #sharedRead: SharedRead | undefined
   /** The response has no body by its status or method. */
   #isEmpty = false
@@ -251,6 +252,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
     if (status < 200 || this.#over || this.#responseBuffer !== undefined) return
     this.#moved()
     if (status > STATUS_MAX) return this.#fail('http_protocol_error')
+    this.#status = status
     this.#isEmpty = this.#isBodiless(status)
     const decoder = this.#isEmpty ? null : decoderOf(fieldOf(received['content-encoding']))
     if (decoder === 'unknown') return this.#fail('http_response_content_coding')
@@ -369,6 +371,7 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
     const { bytes = 0, chunks = 0 } = this.#delivery ?? {}
     const report: RelayReport = {
       outcome,
+      status: this.#status,
       bytes: this.#requestBytes + bytes,
       requestBytes: this.#requestBytes,
       responseBytes: bytes,

@@ -1,7 +1,7 @@
 /** CSV as people write it, and as the service wrote it. */
 import test from 'ava'
 import { csvRows } from '../../../../actors/identity/users/csv.js'
-import { csvOf } from '../../../../gateway/response/csv.js'
+import { csvOf } from '../../../../actors/domain/entities/csv.js'
 
 const cells = (text: string) => csvRows(text)?.map((row) => row.cells)
 

@@ -200,6 +200,7 @@ const facts = {
 } as unknown as CallFacts
 const report: RelayReport = {
   outcome: 'completed',
+  status: 200,
   bytes: 12,
   requestBytes: 5,
   isHeard: true,
@@ -226,6 +227,7 @@ test('the end event has all figures, and the outcome of the report', (t) => {
     host: 'api.example.com',
     method: 'GET',
     outcome: 'completed',
+    status: 200,
   })
   t.is(plain.audit?.outcome, 'success')
   t.is(plain.audit?.grantId, 'g1')

@@ -1,6 +1,6 @@
 /** Budgets of grants: calls, bytes and tokens of language models in a window, over two processes. */
 import test from 'ava'
-import type { Json } from '../../support/api.js'
+import type { Json } from '../../../support/api.js'
 import {
   CREDENTIALS,
   delegatedToken,
@@ -9,9 +9,9 @@ import {
   type Setting,
   settingOf,
   UPSTREAM_NAME,
-} from '../../support/vault/egress.js'
-import { until } from '../../support/service/watch.js'
-import { sql } from '../../support/storage/sql.js'
+} from '../../../support/vault/egress.js'
+import { until } from '../../../support/service/watch.js'
+import { sql } from '../../../support/storage/sql.js'
 
 const houses = await egressPair()
 const [one, other] = houses

@@ -1,0 +1,225 @@
+/** Lists, exports and follows the calls that left the service. Events are written by those that make the calls. */
+import { setTimeout as sleep } from 'node:timers/promises'
+import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
+import type { Clock } from '../../../runtime/kernel/clock.js'
+import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { auditHead } from '../../../storage/operations/audit.js'
+import { readTokenStatus } from '../../../storage/oauth/token-sessions.js'
+import type { Database, Transaction } from '../../../storage/platform/sql.js'
+import {
+  type EgressCallRow,
+  egressCallsAfter,
+  findGrantBudgets,
+  listEgressCallRows,
+  SCANNED_MAX,
+} from '../../../storage/vault/egress-calls.js'
+import { isUuid } from '../../domain/ids.js'
+import type { ListCursor } from '../../domain/paging.js'
+import type { Principal } from '../../domain/principal.js'
+import { tokenStatusQuery } from '../../domain/token-status.js'
+import {
+  type Call,
+  CALL_TYPES,
+  type CallsBetween,
+  type CallKind,
+  egressCalls,
+  type EgressCallsProtocol,
+  type FileFormat,
+} from './protocol.js'
+import { callOf, CSV_HEAD, csvLines } from './records.js'
+
+/** Calls of one file. */
+const EXPORTED_MAX = 100_000
+const EXPORT_PAGE = 1_000
+/** Streams of one tenant, and of the process. */
+const STREAMS_PER_TENANT_MAX = 8
+const STREAMS_MAX = 128
+const POLL_MS = 1_000
+/** A silent connection may be closed by a proxy after a while, and by the listener after 10 s. */
+const BEAT_MS = 5_000
+
+type Needs = {
+  readonly database: Database
+  readonly clock: Clock
+  /** A follower connects again after this, with the id of its last event. */
+  readonly streamSecs: number
+}
+
+const typesOf = (kind: CallKind | null): readonly string[] =>
+  kind === null ? Object.values(CALL_TYPES).flat() : CALL_TYPES[kind]
+
+export const egressCallsActor = defineActor<EgressCallsProtocol, Needs>({
+  address: egressCalls,
+  asks: {},
+  mailbox: { capacity: 256, inflightMax: 8 },
+  supervision: { onFailure: 'resume' },
+  create: (needs, { signal }) => {
+    const streams = new Streams()
+    return {
+      async listEgressCalls({ limit, after, ...which }, context) {
+        const { calls, next } = await pageOf(needs, which, limit, after, context)
+        return { tag: 'listed', calls, next }
+      },
+
+      async exportEgressCalls({ format, ...which }) {
+        const body = streams.of(which.tenantId, () => fileOf(needs, which, format, signal))
+        return body === null ? { tag: 'too_many_streams' } : { tag: 'exported', body, format }
+      },
+
+      async followEgressCalls({ principal, afterSequence, kind, ...filter }, context) {
+        const { tenantId } = principal
+        const sequence =
+          afterSequence ??
+          (
+            await needs.database.tenant(tenantId, (tx) => auditHead(tx, tenantId), {
+              signal: context.signal,
+            })
+          )?.sequence ??
+          0
+        const from = { types: typesOf(kind), sequence }
+        const body = streams.of(tenantId, () => eventsOf(needs, principal, from, filter, signal))
+        return body === null ? { tag: 'too_many_streams' } : { tag: 'followed', body }
+      },
+    }
+  },
+})
+
+/** Counts the streams that are open. */
+class Streams {
+  readonly #open = new Map<string, number>()
+  #all = 0
+
+  of(tenantId: string, make: () => AsyncGenerator<string, void, void>): ByteStream | null {
+    const count = this.#open.get(tenantId) ?? 0
+    if (count >= STREAMS_PER_TENANT_MAX || this.#all >= STREAMS_MAX) return null
+    this.#open.set(tenantId, count + 1)
+    this.#all += 1
+    let isOver = false
+    const end = () => {
+      if (isOver) return
+      isOver = true
+      this.#all -= 1
+      const left = this.#open.get(tenantId)! - 1
+      if (left === 0) this.#open.delete(tenantId)
+      else this.#open.set(tenantId, left)
+    }
+    const texts = make()
+    return new ByteStream({
+      async read() {
+        try {
+          const { done, value } = await texts.next()
+          if (done !== true) return Buffer.from(value)
+          end()
+          return undefined
+        } catch (error) {
+          end()
+          throw error
+        }
+      },
+      cancel() {
+        end()
+        void texts.return()
+      },
+    })
+  }
+}
+
+async function pageOf(
+  { database, clock }: Needs,
+  { tenantId, kind, since, until, ...filter }: CallsBetween,
+  limit: number,
+  after: ListCursor | null,
+  options: Partial<Pick<MessageContext, 'signal'>> = {},
+): Promise<{ readonly calls: readonly Call[]; readonly next: ListCursor | null }> {
+  const range = { types: typesOf(kind), since, until, limit: limit + 1, after }
+  return database.tenant(
+    tenantId,
+    async (tx) => {
+      const { rows, scanned } = await listEgressCallRows(tx, tenantId, range, filter)
+      const shown = rows.slice(0, limit)
+      const last = shown.at(-1)
+      const isMore = rows.length > limit && last !== undefined
+      const next = isMore ? { createdAt: last.occurredAt, id: last.id } : scanned
+      return { calls: await callsOf(tx, tenantId, shown, clock.now()), next }
+    },
+    options,
+  )
+}
+
+async function callsOf(
+  tx: Transaction,
+  tenantId: string,
+  rows: readonly EgressCallRow[],
+  now: Date,
+): Promise<readonly Call[]> {
+  const ids = new Set(
+    rows.flatMap(({ grantId }) => (grantId !== null && isUuid(grantId) ? grantId : [])),
+  )
+  const budgets = ids.size === 0 ? [] : await findGrantBudgets(tx, tenantId, [...ids])
+  const byGrant = new Map(budgets.map((budget) => [budget.id, budget]))
+  return rows.map((row) => callOf(row, byGrant.get(row.grantId ?? ''), now))
+}
+
+/** The calls as lines, read page by page when the reader wants more. */
+async function* fileOf(
+  needs: Needs,
+  which: CallsBetween,
+  format: FileFormat,
+  signal: AbortSignal,
+): AsyncGenerator<string, void, void> {
+  if (format === 'csv') yield CSV_HEAD
+  let after: ListCursor | null = null
+  for (let count = 0; count < EXPORTED_MAX && !signal.aborted; ) {
+    const limit = Math.min(EXPORT_PAGE, EXPORTED_MAX - count)
+    const page: Awaited<ReturnType<typeof pageOf>> = await pageOf(needs, which, limit, after)
+    const { calls, next } = page
+    if (calls.length > 0)
+      yield format === 'csv'
+        ? csvLines(calls)
+        : calls.map((call) => `${JSON.stringify(call)}\n`).join('')
+    if (next === null) return
+    count += calls.length
+    after = next
+  }
+}
+
+/** Server-sent events until the token ends, the process stops, or the longest time. */
+async function* eventsOf(
+  { database, clock, streamSecs }: Needs,
+  principal: Principal,
+  from: { readonly types: readonly string[]; readonly sequence: number },
+  filter: Parameters<typeof egressCallsAfter>[3],
+  signal: AbortSignal,
+): AsyncGenerator<string, void, void> {
+  const { tenantId, expiresAtSecs, apiKey = false } = principal
+  const leftMs = Math.min(streamSecs * 1000, expiresAtSecs * 1000 - clock.now().getTime())
+  const endsMs = clock.monotonicMs() + leftMs
+  let { sequence } = from
+  let beatMs = clock.monotonicMs()
+  yield 'retry: 2000\n\n'
+  while (!signal.aborted && clock.monotonicMs() < endsMs) {
+    if (!apiKey && !(await isInForce(database, principal))) return
+    const read = await database.tenant(tenantId, async (tx) => {
+      const found = await egressCallsAfter(tx, tenantId, { types: from.types, sequence }, filter)
+      return { ...found, calls: await callsOf(tx, tenantId, found.rows, clock.now()) }
+    })
+    const isWhole = read.sequence - sequence < SCANNED_MAX
+    sequence = read.sequence
+    const events = read.calls.map(
+      (call, index) =>
+        `id: ${read.rows[index]!.sequence}\nevent: call\ndata: ${JSON.stringify(call)}\n\n`,
+    )
+    const nowMs = clock.monotonicMs()
+    if (events.length > 0 || nowMs - beatMs >= BEAT_MS) {
+      beatMs = nowMs
+      yield events.length > 0 ? events.join('') : ': \n\n'
+    }
+    if (isWhole) await sleep(POLL_MS, undefined, { ref: false })
+  }
+}
+
+/** Crosses tenants, because the agent's home tenant may differ from its token's tenant. */
+async function isInForce(database: Database, principal: Principal): Promise<boolean> {
+  const [status] = await database.system((tx) => readTokenStatus(tx, [tokenStatusQuery(principal)]))
+  return status !== undefined && Object.values(status).every(Boolean)
+}
