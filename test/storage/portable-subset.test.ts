@@ -136,6 +136,7 @@ const GLOBAL = [
 const WITHOUT_TENANT = [
   'access_policies_id_key',
   'agent_challenges_by_id',
+  'agent_signature_keys_agent_id_key',
   'agents_by_id',
   'api_keys_id_key',
   'api_keys_previous_sha256_key',

@@ -73,7 +73,7 @@ export type ProxyNeeds = {
 }
 
 export function createProxy(needs: ProxyNeeds) {
-  return async function proxy(
+  return async function proxyRequest(
     request: ProxyRequest,
     context: MessageContext,
   ): Promise<ProxyOutcome> {

@@ -21,7 +21,10 @@ const NAMES: Readonly<Record<string, string>> = {
 }
 
 export function createSignRequest(needs: ProxyNeeds) {
-  return async (request: ProxyRequest, context: MessageContext): Promise<SignRequestOutcome> => {
+  return async function signRequest(
+    request: ProxyRequest,
+    context: MessageContext,
+  ): Promise<SignRequestOutcome> {
     const principal = readPrincipal(request.principal)
     const caller = { principal, address: request.clientAddress }
     const { credentialId, method, bodyBytes } = request

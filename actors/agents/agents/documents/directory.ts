@@ -16,9 +16,11 @@ const TAG = 'http-message-signatures-directory'
 
 type Needs = Parameters<typeof agentSignatureKeys>[0]
 
-export const directoryOf =
-  (needs: Needs, authority: string): Handlers<AgentDocumentsProtocol>['signatureDirectory'] =>
-  async ({ agentId }) => {
+export const directoryOf = (
+  needs: Needs,
+  authority: string,
+): Handlers<AgentDocumentsProtocol>['signatureDirectory'] =>
+  async function signatureDirectory({ agentId }) {
     const keys =
       agentId === null
         ? await agentSignatureKeys(needs, KEYS_MAX)

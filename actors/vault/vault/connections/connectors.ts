@@ -79,7 +79,9 @@ export const connectorsActor = defineActor<ConnectorsProtocol, ConnectorsNeeds>(
         await needs.changed(message.caller.principal.tenantId)
         return { ...found, row: shown(found.row) }
       },
-      listConnectorTemplates: () => Promise.resolve({ tag: 'templates' }),
+      async listConnectorTemplates() {
+        return { tag: 'templates' }
+      },
       remove: (message, context) => removeConnector(needs, plain, message, context),
     }
   },

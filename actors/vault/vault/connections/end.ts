@@ -22,7 +22,7 @@ import { revokeIn } from '../changes.js'
 import { connectionEvent } from './events.js'
 import type { EndNeeds } from './needs.js'
 import type { ConnectionRow } from '../../../domain/vault/connections.js'
-import { revokeToken } from './provider.js'
+import { askRevocation } from './provider.js'
 
 /** What a provider needs to revoke the access. */
 export type Revocable = {
@@ -68,7 +68,7 @@ export async function revokeAtProvider(
     const isRefresh = refreshToken !== undefined
     const hint = isRefresh ? 'refresh_token' : 'access_token'
     const sent = refreshToken ?? (await accessTokenOf(sealer, tenantId, credentialId, token))
-    if (sent === null || (await revokeToken(fetch, connector, sent, hint))) return
+    if (sent === null || (await askRevocation(fetch, connector, sent, hint))) return
     log.warn({ connector: connector.name }, 'vault: a provider did not confirm a revocation')
   } catch (error) {
     log.warn({ err: error }, 'vault: could not revoke a token at a provider')

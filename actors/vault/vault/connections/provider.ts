@@ -109,7 +109,7 @@ export async function readAccountLabel(
 }
 
 /** Revokes a token (RFC 7009). False: the provider did not confirm it. */
-export async function revokeToken(
+export async function askRevocation(
   send: BoundedFetch,
   connector: Client & Pick<Connector, 'revocationEndpoint'>,
   token: string,
