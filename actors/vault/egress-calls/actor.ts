@@ -2,6 +2,12 @@
 import { setTimeout as sleep } from 'node:timers/promises'
 import { defineActor, type MessageContext } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
+import {
+  FairShare,
+  isRefused,
+  type Release,
+  type ShareCounts,
+} from '../../../runtime/kernel/fairness/fair-share.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
 import { auditHead } from '../../../storage/operations/audit.js'
 import { readTokenStatus } from '../../../storage/oauth/token-sessions.js'
@@ -17,6 +23,7 @@ import { isUuid } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 import type { Principal } from '../../domain/principal.js'
 import { tokenStatusQuery } from '../../domain/token-status.js'
+import type { TenantGroups } from '../../platform/tenant-groups.js'
 import {
   type Call,
   CALL_TYPES,
@@ -43,6 +50,8 @@ type Needs = {
   readonly clock: Clock
   /** A follower connects again after this, with the id of its last event. */
   readonly streamSecs: number
+  readonly groups: TenantGroups
+  readonly shares: ShareCounts
 }
 
 const typesOf = (kind: CallKind | null): readonly string[] =>
@@ -54,7 +63,18 @@ export const egressCallsActor = defineActor<EgressCallsProtocol, Needs>({
   mailbox: { capacity: 256, inflightMax: 8 },
   supervision: { onFailure: 'resume' },
   create: (needs, { signal }) => {
-    const streams = new Streams()
+    const { groups, shares: counts } = needs
+    const levels = [{ name: 'tenant', max: STREAMS_PER_TENANT_MAX }]
+    const open = new FairShare({
+      resource: 'egress_call_streams',
+      total: STREAMS_MAX,
+      levels,
+      counts,
+    })
+    const streamOf = (tenantId: string, texts: () => AsyncGenerator<string, void, void>) => {
+      const place = open.tryAcquire([tenantId], 1, { groups: groups.known(tenantId) })
+      return isRefused(place) ? null : streamWith(place, texts())
+    }
     return {
       async listEgressCalls({ limit, after, ...which }, context) {
         const { calls, next } = await pageOf(needs, which, limit, after, context)
@@ -62,7 +82,7 @@ export const egressCallsActor = defineActor<EgressCallsProtocol, Needs>({
       },
 
       async exportEgressCalls({ format, ...which }) {
-        const body = streams.of(which.tenantId, () => fileOf(needs, which, format, signal))
+        const body = streamOf(which.tenantId, () => fileOf(needs, which, format, signal))
         return body === null ? { tag: 'too_many_streams' } : { tag: 'exported', body, format }
       },
 
@@ -77,51 +97,32 @@ export const egressCallsActor = defineActor<EgressCallsProtocol, Needs>({
           )?.sequence ??
           0
         const from = { types: typesOf(kind), sequence }
-        const body = streams.of(tenantId, () => eventsOf(needs, principal, from, filter, signal))
+        const body = streamOf(tenantId, () => eventsOf(needs, principal, from, filter, signal))
         return body === null ? { tag: 'too_many_streams' } : { tag: 'followed', body }
       },
     }
   },
 })
 
-/** Counts the streams that are open. */
-class Streams {
-  readonly #open = new Map<string, number>()
-  #all = 0
-
-  of(tenantId: string, make: () => AsyncGenerator<string, void, void>): ByteStream | null {
-    const count = this.#open.get(tenantId) ?? 0
-    if (count >= STREAMS_PER_TENANT_MAX || this.#all >= STREAMS_MAX) return null
-    this.#open.set(tenantId, count + 1)
-    this.#all += 1
-    let isOver = false
-    const end = () => {
-      if (isOver) return
-      isOver = true
-      this.#all -= 1
-      const left = this.#open.get(tenantId)! - 1
-      if (left === 0) this.#open.delete(tenantId)
-      else this.#open.set(tenantId, left)
-    }
-    const texts = make()
-    return new ByteStream({
-      async read() {
-        try {
-          const { done, value } = await texts.next()
-          if (done !== true) return Buffer.from(value)
-          end()
-          return undefined
-        } catch (error) {
-          end()
-          throw error
-        }
-      },
-      cancel() {
-        end()
-        void texts.return()
-      },
-    })
-  }
+/** A stream of texts, which leaves its place when it ends. */
+function streamWith(place: Release, texts: AsyncGenerator<string, void, void>): ByteStream {
+  return new ByteStream({
+    async read() {
+      try {
+        const { done, value } = await texts.next()
+        if (done !== true) return Buffer.from(value)
+        place()
+        return undefined
+      } catch (error) {
+        place()
+        throw error
+      }
+    },
+    cancel() {
+      place()
+      void texts.return()
+    },
+  })
 }
 
 async function pageOf(
@@ -196,7 +197,8 @@ async function* eventsOf(
   const endsMs = clock.monotonicMs() + leftMs
   let { sequence } = from
   let beatMs = clock.monotonicMs()
-  yield 'retry: 2000\n\n'
+  // An id without data: a client that connects again goes on here.
+  yield `retry: 2000\nid: ${sequence}\n\n`
   while (!signal.aborted && clock.monotonicMs() < endsMs) {
     if (!apiKey && !(await isInForce(database, principal))) return
     const read = await database.tenant(tenantId, async (tx) => {
@@ -212,7 +214,7 @@ async function* eventsOf(
     const nowMs = clock.monotonicMs()
     if (events.length > 0 || nowMs - beatMs >= BEAT_MS) {
       beatMs = nowMs
-      yield events.length > 0 ? events.join('') : ': \n\n'
+      yield events.length > 0 ? events.join('') : `id: ${sequence}\n\n`
     }
     if (isWhole) await sleep(POLL_MS, undefined, { ref: false })
   }

@@ -59,6 +59,8 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
       database,
       clock,
       streamSecs: settings.vault.egress_calls_stream_secs,
+      groups,
+      shares: metrics.shares,
     })),
     wireActor(agentManagementActor, ({ ref }) => ({
       database,
