@@ -5,7 +5,8 @@ import { Email, SoughtEmail, TypedEmail } from '../../gateway/routes/identity/us
 import { routes } from '../../gateway/route-table.js'
 
 const TYPES: ReadonlySet<unknown> = new Set([Email, SoughtEmail, TypedEmail])
-const NAME = /(?:^|_)e?mail(?:_address)?$/
+/** `client_email` of a key file of Google names the issuer of a JWT. */
+const NAME = /(?:^|(?<!^client)_)e?mail(?:_address)?$/
 
 type Definition = {
   readonly type: string

@@ -184,6 +184,7 @@ const STEPS: Readonly<Record<string, readonly [status: number, reason: string]>>
   revokeSshCertificate: [404, 'needs a certificate of this run'],
   receiveCardEvent: [404, 'needs a provider of card payments'],
   payByX402: [404, 'needs a link that x402 can pay'],
+  requestConnection: [403, 'needs a delegated token'],
   replaceRegistration: [400, 'the body names the id of the registration'],
   denyBackchannelRequest: [401, 'the token of the person ended with the sessions'],
   removeTenantUser: [404, 'the directory has removed the user before'],

@@ -200,7 +200,9 @@ export async function garbage(t: ExecutionContext<Scene>): Promise<void> {
       const body = JSON.parse(said) as Json
       // JSON-RPC 2.0 section 5.1: the error is an object with a number.
       if (sent.declared === '/mcp' && isJsonRpcError(body)) return
-      if (typeof body['error'] !== 'string') throw new Error(`no error code: ${where}`)
+      // RFC 8935 section 2.3: the error of a security event is `err`.
+      const code = sent.declared.endsWith('/security-events') ? body['err'] : body['error']
+      if (typeof code !== 'string') throw new Error(`no error code: ${where}`)
       // OAuth endpoints use their own form, as OpenAPI describes.
       const isOauth =
         type === 'application/json' && Object.keys(body).every((name) => OAUTH_ERROR.has(name))

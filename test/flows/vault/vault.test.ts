@@ -268,6 +268,7 @@ test('grants and leases are created, listed in pages, limited and revoked', asyn
     grantee_id: agentId,
     capabilities: ['list', 'use'],
     allow_range: false,
+    approval: 'none',
     status: 'active',
     expires_at: null,
     created_at: first.body['created_at'],

@@ -339,6 +339,7 @@ const ENDINGS = [
   'revokeOtherOwnSessions',
   'withdrawConsent',
   'revokeOwnDelegation',
+  'disconnectOwn',
 ]
 const OWN_FORMS = routes.filter(
   ({ method, path, operationId }) =>
