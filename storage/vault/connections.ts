@@ -16,7 +16,7 @@ const NAMES = `tenant_id id connector_id connector user_id subject requester_typ
   updated_at`
 const COLUMNS = columnsOf(NAMES)
 
-/** Associated data of a sealed PKCE verifier. */
+/** Associated data of a sealed PKCE verifier, and of what the person agreed to. */
 export const connectionVerifierContext = (id: string): string => `vault_connection:${id}:verifier`
 
 /** Inserts a pending connection. False: the person has `most` open ones. */
@@ -150,7 +150,7 @@ export const beginConnection = (
   redirect: {
     readonly stateSha256: Uint8Array
     readonly sessionId: string
-    readonly verifierSealed: Uint8Array | null
+    readonly verifierSealed: Uint8Array
     readonly maxBytes: number | null
     readonly grantExpiresAt: Date | null
     readonly now: Date
@@ -167,7 +167,7 @@ export const beginConnection = (
       id,
       Buffer.from(redirect.stateSha256),
       redirect.sessionId,
-      redirect.verifierSealed && Buffer.from(redirect.verifierSealed),
+      Buffer.from(redirect.verifierSealed),
       redirect.maxBytes,
       redirect.grantExpiresAt,
       redirect.now,
@@ -183,7 +183,7 @@ export const takeConnectionState = (
   sessionId: string,
   now: Date,
 ) =>
-  firstRow<ConnectionRow & { readonly verifierSealed: Uint8Array | null }>(tx, {
+  firstRow<ConnectionRow & { readonly verifierSealed: Uint8Array }>(tx, {
     name: 'connection.take_state',
     text: `with taken as (
              select tenant_id, id, verifier_sealed from vault_connections

@@ -41,14 +41,16 @@ export const findConnectorOfConnection = (tx: Transaction, tenantId: string, id:
     values: [tenantId, id],
   })
 
-/** Stores the secret of a connector. */
+const NO_SECRET = { sealed: null, stamp: null }
+
+/** Stores the secret of a connector, or deletes it. */
 export const keepConnectorSecret = (
   tx: Transaction,
   tenantId: string,
   id: string,
-  secret: Uint8Array,
+  secret: Uint8Array | null,
 ) => {
-  const { sealed, stamp } = partsOf(secret)
+  const { sealed, stamp } = secret === null ? NO_SECRET : partsOf(secret)
   return execute(tx, {
     name: 'connector.keep_secret',
     text: `update vault_connectors set client_secret_sealed = $3, client_secret_sealed_stamp = $4

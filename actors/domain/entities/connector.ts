@@ -79,7 +79,7 @@ const stated = entity({
       description: 'Further parameters of the authorization request.',
     }),
     account_label: accountLabel.nullable().default(null).meta({
-      description: 'Where the name of a connected account is read.',
+      description: 'Where the name of a connected account is read, on one of allowed_hosts.',
     }),
   },
   shown: {

@@ -1,4 +1,4 @@
-/** What is known of providers at which people connect accounts (docs/guides/vault/connect/). */
+/** What is known of providers at which people connect accounts (docs/guides/connect/). */
 
 export const CONNECTOR_TEMPLATES = [
   'google',
@@ -12,7 +12,7 @@ export const CONNECTOR_TEMPLATES = [
 ] as const
 export type TemplateName = (typeof CONNECTOR_TEMPLATES)[number]
 
-type Template = {
+export type Template = {
   readonly title: string
   readonly authorization_endpoint: string
   readonly token_endpoint: string

@@ -115,7 +115,7 @@ const connectorRoutes: readonly Route[] = [
       update: {
         description:
           'New hosts do not reach accounts that are connected. After a change of the origin of an endpoint people ' +
-          'connect their accounts again.',
+          'connect their accounts again, and the client secret is deleted unless the request has a new one.',
       },
       remove: { description: 'Its connections end and are revoked at the provider.' },
       conflict: 'The tenant has a connector with this name.',
@@ -416,6 +416,7 @@ const pageRoutes: readonly Route[] = [
     params: Code,
     body: pageForm({
       session: z.string().max(64),
+      agreed: z.string().max(64).default(''),
       lasts: z.string().max(16).default(''),
       max_bytes: z.string().max(32).default(''),
     }),
@@ -423,6 +424,7 @@ const pageRoutes: readonly Route[] = [
       code: params.code,
       sessionToken: browser.sessionToken,
       sessionId: body.session,
+      agreed: body.agreed,
       lasts: body.lasts,
       maxBytes: body.max_bytes,
       address,

@@ -2,53 +2,21 @@
 import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { connectAccount, httpClient } from '../../../runtime/clients/client/exports.js'
-import { delegate, fixtureOf, newFixture, present } from '../../support/agents/delegation.js'
-import { sql } from '../../support/storage/sql.js'
+import { delegate, newFixture, present } from '../../support/agents/delegation.js'
 import { egressHouse } from '../../support/vault/egress.js'
 import {
   approve,
+  connecting,
   CONNECTIONS,
-  connectorFor,
   CONNECTORS,
+  DELEGATED,
   openConnect,
-  provider,
 } from '../../support/vault/connect.js'
 
 const house = await egressHouse()
 const { api, running } = house
-const scope = 'openid vault:list vault:read vault:connect'
-
-/** A tenant with a connector, a person, and an agent that acts for them. */
-async function setting(more: Json = {}) {
-  const workspace = await api.workspace()
-  const at = await provider()
-  const connector = await connectorFor(api, workspace, at, more)
-  const person = await present(api, fixtureOf(workspace))
-  const lent = await delegate(api, workspace.token, person, { scope })
-  return { workspace, at, connector, person, lent }
-}
+const { setting, start, read, connected, call, outdate, eventsOf } = connecting(house)
 type Setting = Awaited<ReturnType<typeof setting>>
-
-const start = async ({ lent }: Setting, more: Json = {}) =>
-  (await api.post(CONNECTIONS, lent.token, { connector: 'tracker', ...more }).gives(201)).body
-
-const read = async ({ workspace }: Setting, id: unknown) =>
-  (await api.get(`${CONNECTIONS}/${String(id)}`, workspace.token).gives(200)).body
-
-/** A connection whose person has agreed on the page and at the provider. */
-async function connected(made: Setting, more: Json = {}) {
-  const asked = await start(made, more)
-  const page = await openConnect(made.person, asked['connect_url'])
-  const location = await approve(made.person, page)
-  const done = await made.person.browser.get(made.at.agree(location))
-  return { asked, done, connection: await read(made, asked['id']) }
-}
-
-const call = ({ at }: Setting, token: string, credentialId: unknown) =>
-  api.post('/v1/proxy', token, {
-    credential_id: credentialId,
-    url: `${at.upstream.origin}/api/things`,
-  })
 
 const end = async ({ person: { browser } }: Setting, delegationId: string) =>
   browser.submit(
@@ -56,13 +24,6 @@ const end = async ({ person: { browser } }: Setting, delegationId: string) =>
     {},
     `/auth/account/delegations/${delegationId}/revoke`,
   )
-
-const eventsOf = async ({ workspace }: Setting) =>
-  (
-    await sql<{ type: string }>(running)`
-      select type from all_events
-      where tenant_id = ${workspace.tenantId} and type like 'vault.connection.%' order by sequence`
-  ).map(({ type }) => type.replace('vault.connection.', ''))
 
 test('an agent asks, the person connects, and egress uses and refreshes the token', async (t) => {
   const made = await setting()
@@ -122,9 +83,7 @@ test('an agent asks, the person connects, and egress uses and refreshes the toke
   const first = await call(made, lent.token, credentialId).gives(200)
   t.is(at.upstream.apiRequests[0]!.authorization, 'Bearer first-access')
   t.false(JSON.stringify(first.body).includes('first-access'))
-  await sql(running)`
-    update vault_managed_tokens set obtained_at = now() - interval '1 hour', expires_at = now() - interval '1 minute'
-    where credential_id = ${String(credentialId)}`
+  await outdate(credentialId)
   await call(made, lent.token, credentialId).gives(200)
   t.is(at.upstream.apiRequests[1]!.authorization, 'Bearer at-1')
   const again = await person.browser.get(new URL(String(asked['connect_url'])).pathname)
@@ -138,9 +97,7 @@ test('a refused refresh token asks the person again, and the connection stays', 
   const { connection } = await connected(made)
   const credentialId = connection['credential_id']
   at.refuse('invalid_grant')
-  await sql(running)`
-    update vault_managed_tokens set obtained_at = now() - interval '1 hour', expires_at = now() - interval '1 minute'
-    where credential_id = ${String(credentialId)}`
+  await outdate(credentialId)
   const refused = await call(made, lent.token, credentialId).gives(403)
   t.is(refused.body['error'], 'reauthorization_required')
   const second = await call(made, lent.token, credentialId).gives(403)
@@ -276,13 +233,13 @@ test('the grant is never for another person, and ends with the last delegation',
   const { connection } = await connected(made)
   const id = connection['credential_id']
   const other = await present(api, await newFixture(api, workspace))
-  const theirs = await delegate(api, workspace.token, other, { scope })
+  const theirs = await delegate(api, workspace.token, other, { scope: DELEGATED })
   await call(made, theirs.token, id).gives(404)
-  const again = await delegate(api, workspace.token, made.person, { scope })
+  const again = await delegate(api, workspace.token, made.person, { scope: DELEGATED })
   await end(made, lent.delegationId)
   await call(made, again.token, id).gives(200)
   await end(made, again.delegationId)
-  const later = await delegate(api, workspace.token, made.person, { scope })
+  const later = await delegate(api, workspace.token, made.person, { scope: DELEGATED })
   await call(made, later.token, id).gives(404)
   t.is((await read(made, connection['id']))['status'], 'active')
 })

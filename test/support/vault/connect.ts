@@ -5,7 +5,7 @@ import type { Page } from '../pages/browser.js'
 import { delegate, fixtureOf, type Person, present } from '../agents/delegation.js'
 import { helperEnds } from '../endings.js'
 import { sql } from '../storage/sql.js'
-import { UPSTREAM_NAME } from './egress.js'
+import { type EgressHouse, UPSTREAM_NAME } from './egress.js'
 import {
   type TokenReply,
   type TokenRequest,
@@ -15,6 +15,8 @@ import {
 
 export const CONNECTORS = '/api/v1/vault/connectors'
 export const CONNECTIONS = '/api/v1/vault/connections'
+/** The scopes of an agent that asks. */
+export const DELEGATED = 'openid vault:list vault:read vault:connect'
 
 export interface Provider {
   readonly upstream: TokenUpstream
@@ -120,6 +122,54 @@ export async function approve(
   const sent = await person.browser.submit(page, fields, /approve$/)
   if (sent.status !== 303) throw new Error(`${sent.status}: ${sent.html}`)
   return String(sent.headers['location'])
+}
+
+/** Flows of connected accounts at a service that reaches loopback upstreams. */
+export function connecting({ api, running }: Pick<EgressHouse, 'api' | 'running'>) {
+  /** A tenant with a connector, a person, and an agent that acts for them. */
+  async function setting(more: Json = {}) {
+    const workspace = await api.workspace()
+    const at = await provider()
+    const connector = await connectorFor(api, workspace, at, more)
+    const person = await present(api, fixtureOf(workspace))
+    const lent = await delegate(api, workspace.token, person, { scope: DELEGATED })
+    return { workspace, at, connector, person, lent }
+  }
+  type Setting = Awaited<ReturnType<typeof setting>>
+  const start = async ({ lent }: Pick<Setting, 'lent'>, more: Json = {}) =>
+    (await api.post(CONNECTIONS, lent.token, { connector: 'tracker', ...more }).gives(201)).body
+  const read = async ({ workspace }: Pick<Setting, 'workspace'>, id: unknown) =>
+    (await api.get(`${CONNECTIONS}/${String(id)}`, workspace.token).gives(200)).body
+  return {
+    setting,
+    start,
+    read,
+    /** A connection whose person has agreed on the page and at the provider. */
+    async connected(made: Setting, more: Json = {}) {
+      const asked = await start(made, more)
+      const page = await openConnect(made.person, asked['connect_url'])
+      const location = await approve(made.person, page)
+      const done = await made.person.browser.get(made.at.agree(location))
+      return { asked, done, connection: await read(made, asked['id']) }
+    },
+    call: ({ at }: Pick<Setting, 'at'>, token: string, credentialId: unknown) =>
+      api.post('/v1/proxy', token, {
+        credential_id: credentialId,
+        url: `${at.upstream.origin}/api/things`,
+      }),
+    /** The next call needs another access token. */
+    outdate: (credentialId: unknown) =>
+      sql(running)`
+        update vault_managed_tokens
+        set obtained_at = now() - interval '1 hour', expires_at = now() - interval '1 minute'
+        where credential_id = ${String(credentialId)}`,
+    eventsOf: async ({ workspace }: Pick<Setting, 'workspace'>) =>
+      (
+        await sql<{ type: string }>(running)`
+          select type from all_events
+          where tenant_id = ${workspace.tenantId} and type like 'vault.connection.%' order by sequence`
+      ).map(({ type }) => type.replace('vault.connection.', '')),
+  }
 }
 
 /** The events of connections, with what causes them. */

@@ -84,4 +84,6 @@ export type OAuthDocument = z.output<typeof ClientCredentialsSecret> & {
   readonly refresh_token?: string | undefined
   /** Set for a connected account. Its token endpoint may be on another host. Documents of the API do not have it. */
   readonly connection_id?: string | undefined
+  /** Where the provider of a connected account revokes tokens. */
+  readonly revocation_url?: string | undefined
 }

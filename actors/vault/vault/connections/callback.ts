@@ -9,7 +9,6 @@ import type { Transaction } from '../../../../storage/platform/sql.js'
 import {
   activateConnection,
   type ConnectionPage,
-  connectionVerifierContext,
   findConnectionOfCode,
   lockConnection,
   takeConnectionState,
@@ -32,10 +31,10 @@ import { auditEntry, credentialResource } from '../events.js'
 import { replaceSecret } from '../lapse.js'
 import { snapshotOf } from '../records.js'
 import { bytesOf } from '../token-source.js'
-import { withSecret } from './end.js'
 import { connectionEvent, personAsCaller } from './events.js'
 import type { ConnectionsHandler, ConnectionsNeeds } from './needs.js'
-import { deny, outcomeOf, tenantOf } from './page.js'
+import { agreedOf, withSecret } from './endpoints.js'
+import { departureOf, deny, outcomeOf, tenantOf } from './page.js'
 import { CONNECT_PAGE, type ConnectFailed, type ConnectRefused } from './protocol.js'
 import { type ProviderTokens, readAccountLabel, redeemCode } from './provider.js'
 import type { ConnectionRow } from '../../../domain/vault/connections.js'
@@ -72,16 +71,14 @@ export const finishConnect: ConnectionsHandler<'finishConnect'> = async (
     context.log.info({ connector: row.connector, connection_id: row.id, fault }, 'connect failed')
     return failed(row)
   }
+  const left = await departureOf(sealer, row, sealed)
+  if (left.agreed !== agreedOf(stored)) return refuse('connector_changed')
   const connector = await withSecret(sealer, stored)
   if (!(await isFromProvider(needs, connector, message.iss))) return refuse('iss')
   if (message.error === 'access_denied') return deny(needs, row, session, message.address, context)
   if (message.code === null) return refuse(`error_${(message.error ?? 'none').slice(0, 64)}`)
-  const verifier =
-    sealed &&
-    Buffer.from(
-      await sealer.open(row.tenantId, connectionVerifierContext(row.id), sealed),
-    ).toString('utf8')
-  const sent = { code: message.code, redirectUri: `${issuer}${CONNECT_PAGE}/callback`, verifier }
+  const redirectUri = `${issuer}${CONNECT_PAGE}/callback`
+  const sent = { code: message.code, redirectUri, verifier: left.verifier }
   const tokens = await redeemCode(fetch, connector, sent, clock)
   if ('fault' in tokens) return refuse(tokens.fault)
   const label = await readAccountLabel(fetch, connector, tokens.accessToken)
@@ -156,6 +153,7 @@ async function keep(
     ...(connector.clientSecret !== null && { client_secret: connector.clientSecret }),
     auth_method: connector.tokenEndpointAuthMethod,
     ...(tokens.refreshToken !== null && { refresh_token: tokens.refreshToken }),
+    ...(connector.revocationEndpoint !== null && { revocation_url: connector.revocationEndpoint }),
     connection_id: row.id,
   }
   const bytes = bytesOf(document)

@@ -16,11 +16,12 @@ import {
 } from '../../../domain/entities/connector.js'
 import { invalid, type MemberInvalid, type OneRow } from '../../../domain/entities/messages.js'
 import { eventContext } from '../../../domain/events.js'
-import { TEMPLATES } from '../../../domain/vault/connector-templates.js'
+import { type Template, TEMPLATES } from '../../../domain/vault/connector-templates.js'
 import { entityHandlers } from '../../../platform/entity-handlers.js'
 import { type FaultOf, URL_FAULTS } from '../../../platform/outbound-http/targets.js'
 import { normalizeHosts } from '../rules.js'
 import { endConnection, type Revocable, revokeAtProvider } from './end.js'
+import { hasMoved, mayReadLabel } from './endpoints.js'
 import { lapseConnected } from './lapsed.js'
 import type { EndNeeds } from './needs.js'
 import { type ConnectorsProtocol, connectors } from './protocol.js'
@@ -48,7 +49,7 @@ export const connectorsActor = defineActor<ConnectorsProtocol, ConnectorsNeeds>(
   supervision: { onFailure: 'resume' },
   create: (needs) => {
     const shown = <T>(row: T): T => ({ ...row, callbackUrl: `${needs.issuer}/connect/callback` })
-    const plain = handlersWith(needs, null)
+    const plain = handlersWith(needs, undefined)
     return {
       async list(message, context) {
         const listed = await plain.list(message, context)
@@ -73,7 +74,7 @@ export const connectorsActor = defineActor<ConnectorsProtocol, ConnectorsNeeds>(
         const hosts = allowedHosts && normalizeHosts(allowedHosts)
         if (hosts !== undefined && 'tag' in hosts) return hosts
         const change = { ...message.change, allowedHosts: hosts, clientSecret: undefined }
-        const handlers = handlersWith(needs, clientSecret ?? null)
+        const handlers = handlersWith(needs, clientSecret)
         const found = await handlers.update({ ...message, change }, context)
         if (found.tag !== 'found') return found
         await needs.changed(message.caller.principal.tenantId)
@@ -115,28 +116,43 @@ function fromTemplate(given: Partial<ConnectorDraft>): ConnectorDraft | MemberIn
     tokenEndpointAuthMethod:
       given.tokenEndpointAuthMethod ?? known?.token_endpoint_auth_method ?? 'client_secret_post',
     authorizationParameters: given.authorizationParameters ?? known?.authorization_parameters ?? {},
-    accountLabel: orElse(given.accountLabel, known?.account_label),
+    accountLabel:
+      given.accountLabel === undefined ? labelAt(known, allowedHosts) : given.accountLabel,
   }
+}
+
+/** The label of a template, where the hosts of the request have its host. */
+function labelAt(
+  template: Pick<Template, 'account_label'> | undefined,
+  allowedHosts: readonly string[],
+): Connector['accountLabel'] {
+  const accountLabel = template?.account_label ?? null
+  return mayReadLabel({ accountLabel, allowedHosts: [...allowedHosts] }) ? accountLabel : null
 }
 
 /** Null is a value that a request can state. */
 const orElse = <T>(given: T | null | undefined, known: T | null | undefined): T | null =>
   given === undefined ? (known ?? null) : given
 
-/** @param secret a new client secret, which is stored in the transaction of the write. */
-function handlersWith(needs: ConnectorsNeeds, secret: string | null) {
+/**
+ * @param secret a new client secret, which is stored in the transaction of the write; null deletes the stored one. Undefined
+ * keeps it, unless an endpoint moves: it was given for the origins before.
+ */
+function handlersWith(needs: ConnectorsNeeds, secret: string | null | undefined) {
   return entityHandlers<ConnectorMembers, never>(needs, {
     entity: connector,
     table: connectorTable,
     most: CONNECTORS_MAX,
     faultOf: (draft) => draftFault(draft, needs.urlFaultOf),
     written: async (tx, row, before) => {
-      if (secret !== null) {
+      const moves = before !== null && hasMoved(before, row)
+      const { tenantId, id } = row
+      if (typeof secret === 'string') {
         const bytes = new TextEncoder().encode(secret)
-        const sealed = await needs.sealer.seal(row.tenantId, connectorSecretContext(row.id), bytes)
-        await keepConnectorSecret(tx, row.tenantId, row.id, sealed)
-      }
-      if (before !== null && hasMoved(before, row)) await lapseAll(tx, needs, row)
+        const sealed = await needs.sealer.seal(tenantId, connectorSecretContext(id), bytes)
+        await keepConnectorSecret(tx, tenantId, id, sealed)
+      } else if (secret === null || moves) await keepConnectorSecret(tx, tenantId, id, null)
+      if (moves) await lapseAll(tx, needs, row)
     },
     isConflict: isConnectorNameTaken,
     auditOf: ({ name, template }) => ({ name, template }),
@@ -155,19 +171,11 @@ function draftFault(draft: ConnectorDraft, urlFaultOf: FaultOf): MemberInvalid |
     const fault = url === null ? undefined : urlFaultOf(url)
     if (fault !== undefined) return invalid(pointer, URL_FAULTS[fault])
   }
+  if (!mayReadLabel(draft)) return invalid('/account_label/url', 'Must be on one of allowed_hosts.')
   const own = Object.keys(draft.authorizationParameters).find((name) => OWN_PARAMETERS.has(name))
   return own === undefined
     ? undefined
     : invalid('/authorization_parameters', `The service sets the parameter ${own}.`)
-}
-
-/** True if an endpoint is at another origin: the accounts were not connected there. */
-function hasMoved(before: Connector, after: Connector): boolean {
-  const origin = (url: string) => new URL(url).origin
-  return (
-    origin(before.authorizationEndpoint) !== origin(after.authorizationEndpoint) ||
-    origin(before.tokenEndpoint) !== origin(after.tokenEndpoint)
-  )
 }
 
 async function lapseAll(tx: Transaction, needs: ConnectorsNeeds, { tenantId, id }: Connector) {

@@ -4,17 +4,12 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
 import { revokeConnectionRow } from '../../../../storage/vault/connections.js'
-import {
-  connectorSecretContext,
-  findConnector,
-  type SecretConnector,
-} from '../../../../storage/vault/connectors.js'
+import { findConnector, type SecretConnector } from '../../../../storage/vault/connectors.js'
 import { findManagedToken, managedTokenContext } from '../../../../storage/vault/managed-tokens.js'
 import {
   credentialSecretContext,
   lockVaultCredential,
 } from '../../../../storage/vault/vault-credentials.js'
-import type { Connector } from '../../../domain/entities/connector.js'
 import type { EventContext } from '../../../domain/events.js'
 import type { OAuthDocument } from '../../../domain/vault/secret-documents/oauth.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
@@ -22,6 +17,7 @@ import { revokeIn } from '../changes.js'
 import { connectionEvent } from './events.js'
 import type { EndNeeds } from './needs.js'
 import type { ConnectionRow } from '../../../domain/vault/connections.js'
+import { withClientOf } from './endpoints.js'
 import { askRevocation } from './provider.js'
 
 /** What a provider needs to revoke the access. */
@@ -54,21 +50,25 @@ export async function endConnection(
   return { tenantId, credentialId, connector, secret, token }
 }
 
-/** Revokes the refresh token at the provider, or the access token where it gave no other. */
+/**
+ * Revokes the refresh token, or the access token where the provider gave no other: at the address that the provider had when
+ * the account was connected, or that it has now at the same origin.
+ */
 export async function revokeAtProvider(
   { sealer, fetch }: EndNeeds,
-  { tenantId, credentialId, connector: stored, secret, token }: Revocable,
+  { tenantId, credentialId, connector, secret, token }: Revocable,
   { log }: Pick<MessageContext, 'log'>,
 ): Promise<void> {
-  if (stored.revocationEndpoint === null) return
   try {
-    const connector = await withSecret(sealer, stored)
     const bytes = await sealer.open(tenantId, credentialSecretContext(credentialId), secret)
-    const { refresh_token: refreshToken } = readJson<OAuthDocument>(bytes)
+    const kept = readJson<OAuthDocument>(bytes)
+    const document = (await withClientOf(sealer, connector, kept)) ?? kept
+    if (document.revocation_url === undefined) return
+    const { refresh_token: refreshToken } = document
     const isRefresh = refreshToken !== undefined
     const hint = isRefresh ? 'refresh_token' : 'access_token'
     const sent = refreshToken ?? (await accessTokenOf(sealer, tenantId, credentialId, token))
-    if (sent === null || (await askRevocation(fetch, connector, sent, hint))) return
+    if (sent === null || (await askRevocation(fetch, document, sent, hint))) return
     log.warn({ connector: connector.name }, 'vault: a provider did not confirm a revocation')
   } catch (error) {
     log.warn({ err: error }, 'vault: could not revoke a token at a provider')
@@ -90,12 +90,4 @@ function readJson<T>(bytes: Uint8Array): T {
   const text = Buffer.from(bytes).toString('utf8')
   bytes.fill(0)
   return JSON.parse(text) as T
-}
-
-/** The connector with its secret, unsealed. */
-export async function withSecret(sealer: Sealer, stored: SecretConnector): Promise<Connector> {
-  const { clientSecretSealed: sealed, ...connector } = stored
-  if (sealed === null) return { ...connector, clientSecret: null }
-  const bytes = await sealer.open(stored.tenantId, connectorSecretContext(stored.id), sealed)
-  return { ...connector, clientSecret: Buffer.from(bytes).toString('utf8') }
 }

@@ -20,6 +20,8 @@ import {
 import { eventContext } from '../../../domain/events.js'
 import type { BrowserSession } from '../../../identity/sign-in/sessions/protocol.js'
 import { inTenant } from '../../../platform/in-tenant.js'
+import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
+import { agreedOf } from './endpoints.js'
 import { connectionEvent, personAsCaller } from './events.js'
 import type { ConnectionsHandler, ConnectionsNeeds } from './needs.js'
 import {
@@ -60,17 +62,18 @@ export const approveConnect: ConnectionsHandler<'approveConnect'> = async (
   const ready = await decided(needs, message, true, context)
   if (ready.tag !== 'ready') return ready
   const { row, connector, session } = ready
+  if (message.agreed !== agreedOf(connector)) return showAgain(message)
   const now = clock.now()
   const state = random.token(SECRET_BYTES)
   const verifier = connector.pkce ? random.token(SECRET_BYTES) : null
-  const bytes = verifier === null ? null : new TextEncoder().encode(verifier)
-  const verifierSealed =
-    bytes && (await sealer.seal(row.tenantId, connectionVerifierContext(row.id), bytes))
+  const departure: Departure = { verifier, agreed: message.agreed }
+  const bytes = Buffer.from(JSON.stringify(departure), 'utf8')
+  const departureSealed = await sealer.seal(row.tenantId, connectionVerifierContext(row.id), bytes)
   const began = await inTenant(needs.database, row.tenantId, context, (tx) =>
     beginConnection(tx, row, {
       stateSha256: sha256(state),
       sessionId: session.id,
-      verifierSealed,
+      verifierSealed: departureSealed,
       ...shortened(row, message, now),
       now,
     }),
@@ -93,6 +96,23 @@ export const approveConnect: ConnectionsHandler<'approveConnect'> = async (
     query.set('code_challenge_method', 'S256')
   }
   return { tag: 'to_provider', location: location.href }
+}
+
+/** What a person who is at the provider comes back to. */
+type Departure = {
+  /** Null without PKCE. */
+  readonly verifier: string | null
+  /** `agreedOf` the connector: the code of another is not sent. */
+  readonly agreed: string
+}
+
+export async function departureOf(
+  sealer: Sealer,
+  { tenantId, id }: ConnectionPage,
+  sealed: Uint8Array,
+): Promise<Departure> {
+  const bytes = await sealer.open(tenantId, connectionVerifierContext(id), sealed)
+  return JSON.parse(Buffer.from(bytes).toString('utf8')) as Departure
 }
 
 export const denyConnect: ConnectionsHandler<'denyConnect'> = async (needs, message, context) => {
@@ -146,9 +166,14 @@ async function decided(
 ): Promise<Ready | ConnectOutcome | SignIn | ConnectRefused> {
   const ready = await prepare(needs, message, isApproval, context)
   if (ready.tag !== 'ready' || ready.session.id === message.sessionId) return ready
-  // Another session began after the page was shown: show the page again.
-  return { tag: 'sign_in', location: `${CONNECT_PAGE}/${message.code}` }
+  return showAgain(message)
 }
+
+/** Another session began after the page was shown, or the connector changed. */
+const showAgain = ({ code }: ShowConnect): SignIn => ({
+  tag: 'sign_in',
+  location: `${CONNECT_PAGE}/${code}`,
+})
 
 async function prepare(
   needs: ConnectionsNeeds,
@@ -227,6 +252,7 @@ function question(
     tenant: tenantOf(row),
     email: session.email || session.displayName,
     sessionId: session.id,
+    agreed: agreedOf(connector),
     code: row.code!,
     agentName: row.agentId === null ? null : (row.agentName ?? ''),
     requesterName: nameOf(row),

@@ -44,7 +44,8 @@ export type ConnectionsProtocol = {
   deleteConnection: Ask<OneConnection, { readonly tag: 'removed' } | UnknownConnection>
   showConnect: Ask<ShowConnect, ConnectQuestion | ConnectOutcome | SignIn | ConnectRefused>
   approveConnect: Ask<
-    DecideConnect & { readonly lasts: string; readonly maxBytes: string },
+    DecideConnect &
+      Pick<ConnectQuestion, 'agreed'> & { readonly lasts: string; readonly maxBytes: string },
     ToProvider | ConnectOutcome | SignIn | ConnectRefused
   >
   denyConnect: Ask<DecideConnect, ConnectOutcome | SignIn | ConnectRefused>
@@ -117,6 +118,8 @@ export type ConnectQuestion = {
   readonly tenant: PageTenant
   readonly email: string
   readonly sessionId: string
+  /** Stands for the connector as the page shows it: another one is shown again. */
+  readonly agreed: string
   readonly code: string
   /** Null: no agent gets a grant. */
   readonly agentName: string | null

@@ -7,6 +7,8 @@ import type { BoundedFetch } from '../../../platform/outbound-http/bounded-fetch
 import { parseStrictJson } from '../../../platform/jose/strict-json.js'
 import { shownName } from '../../../domain/shown-names.js'
 import type { Connector } from '../../../domain/entities/connector.js'
+import type { OAuthDocument } from '../../../domain/vault/secret-documents/oauth.js'
+import { mayReadLabel } from './endpoints.js'
 
 const DEPTH_MAX = 16
 const CHARS_MAX = 16 * 1024
@@ -24,7 +26,9 @@ export type ProviderTokens = {
 }
 type Members = Readonly<Record<string, unknown>>
 /** The client of a connector at its provider. */
-type Client = Pick<Connector, 'clientId' | 'clientSecret' | 'tokenEndpointAuthMethod'>
+type Client = Pick<Connector, 'clientId' | 'clientSecret'> & {
+  readonly tokenEndpointAuthMethod: OAuthDocument['auth_method']
+}
 
 /** Sends a code, once. The fault may be logged. */
 export async function redeemCode(
@@ -91,10 +95,11 @@ function scopesOf(scope: unknown): readonly string[] | null {
 /** The name of an account at the provider. Null: the provider did not say. */
 export async function readAccountLabel(
   send: BoundedFetch,
-  { accountLabel }: Pick<Connector, 'accountLabel'>,
+  connector: Pick<Connector, 'accountLabel' | 'allowedHosts'>,
   accessToken: string,
 ): Promise<string | null> {
-  if (accountLabel === null) return null
+  const { accountLabel } = connector
+  if (accountLabel === null || !mayReadLabel(connector)) return null
   try {
     const headers = { ...JSON_ANSWER, authorization: `Bearer ${accessToken}` }
     const answer = await send(accountLabel.url, { method: 'GET', headers })
@@ -108,19 +113,23 @@ export async function readAccountLabel(
   }
 }
 
-/** Revokes a token (RFC 7009). False: the provider did not confirm it. */
+/** Revokes a token at the `revocation_url` (RFC 7009). False: the provider did not confirm it. */
 export async function askRevocation(
   send: BoundedFetch,
-  connector: Client & Pick<Connector, 'revocationEndpoint'>,
+  { revocation_url: url, client_id, client_secret, auth_method }: OAuthDocument,
   token: string,
   hint: 'refresh_token' | 'access_token',
 ): Promise<boolean> {
-  const { revocationEndpoint } = connector
-  if (revocationEndpoint === null) return false
+  if (url === undefined) return false
+  const client = {
+    clientId: client_id,
+    clientSecret: client_secret ?? null,
+    tokenEndpointAuthMethod: auth_method,
+  }
   const form = new URLSearchParams({ token, token_type_hint: hint })
   try {
-    const request = { method: 'POST', ...authenticated(connector, form) }
-    const answer = await send(revocationEndpoint, request)
+    const request = { method: 'POST', ...authenticated(client, form) }
+    const answer = await send(url, request)
     return answer.status >= 200 && answer.status < 300
   } catch {
     return false

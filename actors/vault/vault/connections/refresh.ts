@@ -6,14 +6,17 @@ import { findConnectorOfConnection } from '../../../../storage/vault/connectors.
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 import type { RefreshFailure } from '../protocol.js'
 import type { TokenSource } from '../token-source.js'
-import { withSecret } from './end.js'
+import { withClientOf } from './endpoints.js'
 import { ownConnectionEvent } from './events.js'
 
 const CODE_BYTES = 24
 
 type RefreshNeeds = WriteNeeds & { readonly sealer: Sealer; readonly connectionTtlSecs: number }
 
-/** The source with the client of its connector, which may have changed since the account was connected. */
+/**
+ * The source with the client of its connector, which may have changed since the account was connected. Without the refresh
+ * token if the connector is at another origin now.
+ */
 export async function ofConnector(
   { database, sealer }: RefreshNeeds,
   tenantId: string,
@@ -25,24 +28,12 @@ export async function ofConnector(
     findConnectorOfConnection(tx, tenantId, id),
   )
   if (stored === undefined) return source
-  const { tokenEndpoint, clientId, clientSecret, tokenEndpointAuthMethod } = await withSecret(
-    sealer,
-    stored,
-  )
-  const { client_secret: _secret, ...document } = source.document
-  return {
-    ...source,
-    document: {
-      ...document,
-      token_url: tokenEndpoint,
-      client_id: clientId,
-      ...(clientSecret !== null && { client_secret: clientSecret }),
-      auth_method: tokenEndpointAuthMethod,
-    },
-  }
+  const document = await withClientOf(sealer, stored, source.document)
+  const { refresh_token: _token, ...unusable } = source.document
+  return { ...source, document: document ?? unusable }
 }
 
-/** The provider gave no refresh token: the person connects the account again. */
+/** There is no refresh token to send: the person connects the account again. */
 export const cannotRefresh = ({ kind, document }: TokenSource): boolean =>
   kind === 'oauth' && document.connection_id !== undefined && document.refresh_token === undefined
 

@@ -1,0 +1,137 @@
+/** Who manages connectors gets nothing that people or other managers gave for other addresses. */
+import test from 'ava'
+import { egressHouse } from '../../support/vault/egress.js'
+import {
+  approve,
+  connecting,
+  CONNECTIONS,
+  CONNECTORS,
+  openConnect,
+  provider,
+} from '../../support/vault/connect.js'
+
+const house = await egressHouse()
+const { api } = house
+const { setting, start, read, connected, call, outdate, eventsOf } = connecting(house)
+type Setting = Awaited<ReturnType<typeof setting>>
+
+/** Another provider, to which a manager moves an endpoint. */
+async function moved(made: Setting, change: (origin: string) => Readonly<Record<string, unknown>>) {
+  const elsewhere = await provider()
+  const path = `${CONNECTORS}/${String(made.connector['id'])}`
+  await api.patch(path, made.workspace.token, change(elsewhere.upstream.origin)).gives(200)
+  return elsewhere
+}
+
+const heard = ({ upstream }: Pick<Setting['at'], 'upstream'>) => ({
+  tokens: upstream.tokenRequests.length,
+  calls: upstream.apiRequests.length,
+})
+const NOTHING = { tokens: 0, calls: 0 }
+
+for (const [name, change] of Object.entries({
+  revocation_endpoint: (origin: string) => ({ revocation_endpoint: `${origin}/revoke` }),
+  token_endpoint: (origin: string) => ({ token_endpoint: `${origin}/token` }),
+  'every endpoint': (origin: string) => ({
+    authorization_endpoint: `${origin}/authorize`,
+    token_endpoint: `${origin}/token`,
+    revocation_endpoint: `${origin}/revoke`,
+    client_secret: 'other secret',
+  }),
+})) {
+  test(`a moved ${name} gets no token of connected accounts`, async (t) => {
+    const made = await setting()
+    const { at, lent, connector, workspace } = made
+    const first = await connected(made)
+    const second = await connected(made)
+    const elsewhere = await moved(made, change)
+    const { connection } = first
+    t.is((await read(made, connection['id']))['status'], 'needs_reauthorization')
+    await outdate(connection['credential_id'])
+    const refused = await call(made, lent.token, connection['credential_id']).gives(403)
+    t.is(refused.body['error'], 'reauthorization_required')
+
+    // Both are revoked where they were connected, with the secret that was given for it.
+    await api.delete(`${CONNECTIONS}/${String(connection['id'])}`, lent.token).gives(204)
+    await api.delete(`${CONNECTORS}/${String(connector['id'])}`, workspace.token).gives(204)
+    t.is((await read(made, second.connection['id']))['status'], 'revoked')
+    t.deepEqual(heard(elsewhere), NOTHING)
+    t.deepEqual(at.revoked, ['rt-0', 'rt-0'])
+    const revocations = at.upstream.tokenRequests.filter(({ path }) => path === '/revoke')
+    for (const { form } of revocations) t.is(form['client_secret'], 'client secret')
+  })
+}
+
+test('a moved endpoint gets no client secret that was given before', async (t) => {
+  const made = await setting()
+  const { person } = made
+  const asked = await start(made)
+  const elsewhere = await moved(made, (origin) => ({ token_endpoint: `${origin}/token` }))
+  elsewhere.answer(() => ({ status: 401, body: { error: 'invalid_client' } }))
+  const location = await approve(person, await openConnect(person, asked['connect_url']))
+  const failed = await person.browser.get(elsewhere.agree(location))
+  t.true(failed.html.includes('data-connection="failed"'), failed.html)
+  t.is(elsewhere.codes.length, 1)
+  t.false(elsewhere.codes[0]!.text.includes('secret'), elsewhere.codes[0]!.text)
+  t.is(elsewhere.codes[0]!.headers.authorization, undefined)
+
+  elsewhere.answer(null)
+  await moved(made, () => ({ client_secret: 'new secret' }))
+  const again = await approve(person, await openConnect(person, asked['connect_url']))
+  await person.browser.get(elsewhere.agree(again))
+  t.is((await read(made, asked['id']))['status'], 'active')
+  t.is(elsewhere.codes.at(-1)!.form['client_secret'], 'new secret')
+})
+
+test('a first revocation endpoint keeps connections and secret at the origin of the token endpoint only', async (t) => {
+  const made = await setting({ revocation_endpoint: null })
+  const { at, lent } = made
+  const { connection } = await connected(made)
+  await moved(made, () => ({ revocation_endpoint: `${at.upstream.origin}/revoke` }))
+  t.is((await read(made, connection['id']))['status'], 'active')
+  await outdate(connection['credential_id'])
+  await call(made, lent.token, connection['credential_id']).gives(200)
+  await moved(made, (origin) => ({ revocation_endpoint: `${origin}/revoke` }))
+  t.is((await read(made, connection['id']))['status'], 'needs_reauthorization')
+  t.deepEqual(await eventsOf(made), ['requested', 'activated', 'needs_reauthorization'])
+})
+
+test('a code is not sent after the connector has changed, and a changed page is shown again', async (t) => {
+  const made = await setting()
+  const { at, person } = made
+  const asked = await start(made)
+  const open = () => openConnect(person, asked['connect_url'])
+  const away = at.agree(await approve(person, await open()))
+  const elsewhere = await moved(made, (origin) => ({
+    token_endpoint: `${origin}/token`,
+    client_secret: 'other secret',
+  }))
+  const failed = await person.browser.get(away)
+  t.true(failed.html.includes('data-connection="failed"'), failed.html)
+
+  const page = await open()
+  await moved(made, () => ({ allowed_hosts: ['api.upstream.example', 'more.example'] }))
+  const again = await person.browser.submit(page, {}, /approve$/)
+  t.is(new URL(String(again.headers['location']), house.running.issuer).pathname, page.path)
+  t.deepEqual(heard(elsewhere), NOTHING)
+  t.is(at.codes.length, 0)
+  const hosts = await open()
+  t.true(hosts.html.includes('more.example'))
+  await person.browser.get(elsewhere.agree(await approve(person, hosts)))
+  t.is((await read(made, asked['id']))['status'], 'active')
+})
+
+test('the name of an account is read on allowed hosts only', async (t) => {
+  const made = await setting()
+  const { token } = made.workspace
+  const path = `${CONNECTORS}/${String(made.connector['id'])}`
+  const label = { url: 'https://elsewhere.example/me', pointer: '/login' }
+  const refused = await api.patch(path, token, { account_label: label }).gives(400)
+  t.like(refused.body, { errors: [{ pointer: '#/account_label/url' }] })
+  await api.patch(path, token, { allowed_hosts: ['other.example'] }).gives(400)
+  const client = { client_id: 'x', client_secret: 'y', allowed_hosts: ['gmail.googleapis.com'] }
+  const { body } = await api
+    .post(CONNECTORS, token, { name: 'google', template: 'google', ...client })
+    .gives(201)
+  t.false('account_label' in body, 'the host of the template is not among the hosts')
+})
