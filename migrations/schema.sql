@@ -3689,6 +3689,7 @@ create table vault_grants (
   budget_told timestamp with time zone,
   approval text default 'none'::text not null,
   approved_at timestamp with time zone,
+  approved_delegations text[] default '{}'::text[] not null,
   constraint vault_grants_pkey PRIMARY KEY (tenant_id, id),
   constraint vault_grants_approval_check CHECK ((approval = ANY (ARRAY['none'::text, 'first'::text, 'each'::text]))),
   constraint vault_grants_bytes_within CHECK (((bytes_used >= 0) AND (bytes_used <= max_bytes))),

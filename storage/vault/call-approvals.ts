@@ -191,13 +191,27 @@ export const decideApprovalRow = (
     values: [tenantId, id, status, by, now, expiresAt],
   })
 
-/** A grant that needs one approval needs no more. */
-export const openGrant = (tx: Transaction, tenantId: string, grantId: string, now: Date) =>
+/**
+ * A grant that needs one approval needs no more after the answer of an owner of the tenant or of the owner of the
+ * credential. The person of a delegation answers for the calls of that delegation alone.
+ */
+export const openGrant = (tx: Transaction, { tenantId, id }: ApprovalRow, now: Date) =>
   isChanged(tx, {
     name: 'call_approval.open_grant',
-    text: `update vault_grants set approved_at = $3
-           where tenant_id = $1 and id = $2 and approval = 'first' and approved_at is null`,
-    values: [tenantId, grantId, now],
+    text: `with answer as (
+             select a.grant_id, a.delegation_id::text as delegation, a.delegation_id is null
+               or exists (select from vault_credentials c where c.tenant_id = $1 and c.id = a.credential_id
+                 and c.owner_type = 'human' and c.owner_id = a.decided_by)
+               or exists (select from tenant_users u where u.tenant_id = $1 and u.sub = a.decided_by and ${IS_OWNER})
+               as whole
+             from call_approvals a where a.tenant_id = $1 and a.id = $2 and a.kind = 'egress')
+           update vault_grants g set
+             approved_at = case when whole then $3 else approved_at end,
+             approved_delegations = case when whole then approved_delegations
+               else array_append(array_remove(approved_delegations, delegation), delegation) end
+           from answer
+           where g.tenant_id = $1 and g.id = grant_id and g.approval = 'first' and g.approved_at is null`,
+    values: [tenantId, id, now],
   })
 
 /** Ends approvals whose time or grant, credential, delegation or agent has ended. Crosses tenants. */

@@ -16,9 +16,8 @@ export type AuthorityRow = {
   pathPrefixes: string[] | null
   /** Whether the caller's Range header is relayed. */
   allowRange: boolean
+  /** The approval that a call needs: none once an approval has opened a grant with `first` for this caller. */
   approval: ApprovalMode
-  /** When an approval opened a grant with `first`. */
-  approvedAt: Date | null
   maxRequests: number | null
   maxBytes: number | null
   /** Calls of a grant with a budget are decided in the database (grant-budgets.ts). */
@@ -54,7 +53,7 @@ export async function findEgressAuthorities(
   const { rows } = await tx.query<AuthorityRow & { place: number }>({
     name: 'egress_authority.of_grantees',
     text: `select q.place, a.kind, a.id, a.snapshot, a.methods, a."pathPrefixes", a."allowRange", a.approval,
-             a."approvedAt", a."maxRequests", a."maxBytes", a.budget, a."requestsUsed", a."bytesUsed", a."isSpent",
+             a."maxRequests", a."maxBytes", a.budget, a."requestsUsed", a."bytesUsed", a."isSpent",
              a."expiresAt", a."revokedAt"
            from unnest($2::uuid[], $3::text[], $4::text[], $6::text[]) with ordinality
              as q (credential_id, agent_id, delegation_id, person, place)
@@ -62,14 +61,16 @@ export async function findEgressAuthorities(
              select * from (
                select 'lease' as kind, id, snapshot, null::text[] as methods,
                  null::text[] as "pathPrefixes", true as "allowRange", 'none' as approval,
-                 null::timestamptz as "approvedAt", null::bigint as "maxRequests",
+                 null::bigint as "maxRequests",
                  byte_budget as "maxBytes", null::jsonb as budget, 0::bigint as "requestsUsed", bytes_used as "bytesUsed",
                  spent_at is not null as "isSpent", expires_at as "expiresAt", revoked_at as "revokedAt", created_at
                from vault_leases
                where tenant_id = $1 and credential_id = q.credential_id
                  and recipient_id = q.agent_id
                union all
-               select 'grant', id, snapshot, methods, path_prefixes, allow_range, approval, approved_at,
+               select 'grant', id, snapshot, methods, path_prefixes, allow_range,
+                 case when approval = 'first' and (approved_at is not null or q.delegation_id = any (approved_delegations))
+                   then 'none' else approval end,
                  max_requests, max_bytes, budget,
                  requests_used, bytes_used, spent_at is not null, expires_at, revoked_at, created_at
                from vault_grants

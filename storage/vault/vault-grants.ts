@@ -24,15 +24,12 @@ export type VaultGrantRow = Omit<Grant, 'status' | 'budget'> & {
   readonly budgetRequests: number
   readonly budgetBytes: number
   readonly budgetLlmTokens: number
-  /** When an approval opened a grant with `first`. */
-  readonly approvedAt: Date | null
 }
 
 /** What a new grant does not have yet. */
 type Later =
   | 'spentAt'
   | 'revokedAt'
-  | 'approvedAt'
   | 'budgetBegan'
   | 'budgetRequests'
   | 'budgetBytes'
@@ -179,7 +176,7 @@ export const agentBelongs = (tx: Transaction, tenantId: string, agentId: string)
 
 const COLUMNS =
   columnsOf(`id tenant_id credential_id grantee_type grantee_id capabilities snapshot methods
-  path_prefixes allow_range approval approved_at max_requests max_bytes budget budget_began budget_requests budget_bytes
+  path_prefixes allow_range approval max_requests max_bytes budget budget_began budget_requests budget_bytes
   budget_llm_tokens spent_at expires_at created_at revoked_at`)
 
 /** An agent by id, a human by pairwise subject in the tenant. */

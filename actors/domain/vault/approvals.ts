@@ -56,7 +56,9 @@ export const CallApproval = z
         '`approved`: the agent may repeat the call once. `expired`: it ended unanswered or unused.',
     }),
     approval: z.enum(['first', 'each']).meta({
-      description: '`first`: an approval opens the grant for later calls too.',
+      description:
+        '`first`: an approval opens the grant for later calls too. The answer of the person of a delegation opens it for ' +
+        'that delegation alone.',
     }),
     agent_id: z.uuid(),
     agent_name: z.string(),

@@ -67,8 +67,7 @@ export function decide(
     const expiresAt = new Date(now.getTime() + ttlSecs * 1000)
     const row = await decideApprovalRow(tx, tenantId, id, { status, by: sub, now, expiresAt })
     if (row === undefined) return false
-    if (status === 'approved' && row.kind === 'egress')
-      await openGrant(tx, tenantId, row.grantId, now)
+    if (status === 'approved') await openGrant(tx, row, now)
     appendEvents(tx, [approvalEvent(`vault.approval.${status}`, row, by)])
     return true
   })

@@ -22,7 +22,7 @@ export function snapshotOf(row: VaultCredentialRow): CapabilitySnapshot {
 }
 
 export function grantOf(row: VaultGrantRow, now: Date): Grant {
-  const { tenantId: _tenant, snapshot: _snapshot, spentAt: _spent, approvedAt: _at, ...rest } = row
+  const { tenantId: _tenant, snapshot: _snapshot, spentAt: _spent, ...rest } = row
   const { budgetBegan, budgetRequests, budgetBytes, budgetLlmTokens, ...grant } = rest
   const used = {
     began: budgetBegan,

@@ -121,4 +121,10 @@ export const TENANCY: readonly SeededFault[] = [
     ],
     'flows/webhooks/shared-signals.test.ts',
   ),
+  fault(
+    'the person of a delegation opens a grant for that delegation alone',
+    'storage/vault/call-approvals.ts',
+    ['as delegation, a.delegation_id is null', 'as delegation, true'],
+    'flows/vault/approvals/calls.test.ts',
+  ),
 ]

@@ -39,7 +39,7 @@ import {
 import { beginEvent, type CallFacts, endEvent } from './events.js'
 import type { Block } from './block.js'
 import { KnownCallers } from './known-callers.js'
-import { approvalOf, judgeCall } from './rules.js'
+import { judgeCall } from './rules.js'
 import {
   type Batch,
   type CallRecord,
@@ -196,7 +196,7 @@ class TenantAdmission {
     const verdict = judgeCall(request.call, known.row, known.authorities, now)
     if (verdict.tag !== 'allowed') return null
     const first = verdict.authorities[0]!
-    if (first.id !== block.authority.id || approvalOf(first) !== 'none') return null
+    if (first.id !== block.authority.id || first.approval !== 'none') return null
     const taken = block.takeCall(request.call.bodyBytes)
     if (block.limits !== null) this.#refillIfDue(block, nowMs)
     if (taken === undefined) return null

@@ -44,7 +44,6 @@ import { beginEvent, type CallFacts } from './events.js'
 import { settleBudgets } from './grant-budgets.js'
 import { Block, HELD_MAX } from './block.js'
 import type { KnownCaller, KnownCallers } from './known-callers.js'
-import { approvalOf } from './rules.js'
 import type { ApprovalLimits } from '../../../platform/call-approvals.js'
 import type { WriteNeeds } from '../../../platform/write-needs.js'
 
@@ -265,7 +264,7 @@ async function blockFor(
 ): Promise<{ readonly block: Block; readonly opened: EgressBlockRow } | null> {
   const { tenantId, query, now, nowMs } = of
   const first = of.authorities.find(({ id }) => id === authority.id)
-  if (first === undefined || approvalOf(first) !== 'none' || callsMax === 0) return null
+  if (first === undefined || first.approval !== 'none' || callsMax === 0) return null
   const isLimited = hasLimits(first)
   const held = !isLimited
     ? NOTHING

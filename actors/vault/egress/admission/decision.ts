@@ -16,7 +16,7 @@ import type { Principal } from '../../../domain/principal.js'
 import { refusalOf } from './grant-budgets.js'
 import { budgetExceeded, type CallFacts } from './events.js'
 import { PORTION_BYTES } from './byte-budget.js'
-import { approvalOf, lacking, type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
+import { lacking, type ProxiedCall, judgeCall, type Refusal, SPENT } from './rules.js'
 import {
   approvalEvent,
   type ApprovalLimits,
@@ -133,7 +133,7 @@ export class Decision {
     if (verdict.tag !== 'allowed') return verdict
     if (request.approvalId !== null) return this.#approved(request, row!, verdict.authorities)
     const first = verdict.authorities[0]!
-    if (hasLimits(first) || approvalOf(first) !== 'none')
+    if (hasLimits(first) || first.approval !== 'none')
       return this.#withinLimits(request, row!, verdict.authorities)
     return admitted(this.#needs.random, request, row!, first)
   }
@@ -145,7 +145,7 @@ export class Decision {
   ): Promise<AdmissionOutcome> {
     for (const authority of authorities) {
       // The others need an approval too.
-      if (approvalOf(authority) !== 'none') return this.#ask(request, authority)
+      if (authority.approval !== 'none') return this.#ask(request, authority)
       const outcome = await this.#by(authority, request, row)
       if (outcome !== undefined) return outcome
     }

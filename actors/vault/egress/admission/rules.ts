@@ -4,7 +4,7 @@ import type { BudgetRefusal } from '../../../domain/vault/budgets.js'
 import type { AuthorityRow } from '../../../../storage/vault/egress-authorities.js'
 import type { HeldCredentialRow } from '../../../../storage/vault/vault-credentials.js'
 import { type ProxyMethod, readAuthScheme } from '../../../domain/vault/egress.js'
-import { type ApprovalMode, APPROVAL_MODES } from '../../../domain/vault/approvals.js'
+import { APPROVAL_MODES } from '../../../domain/vault/approvals.js'
 import { isForEgress } from '../../../domain/entities/vault.js'
 import { hasParameter } from '../inject/injection.js'
 import type { HeaderPair, ProxyOutcome } from '../protocol.js'
@@ -110,7 +110,7 @@ export function judgeCall(
 function easiest(authorities: readonly AuthorityRow[]): readonly AuthorityRow[] {
   if (authorities.length === 1) return authorities
   return APPROVAL_MODES.flatMap((needed) =>
-    authorities.filter((each) => approvalOf(each) === needed),
+    authorities.filter(({ approval }) => approval === needed),
   )
 }
 
@@ -133,10 +133,6 @@ function duplicateFault({ headers, url }: ProxiedCall, authScheme: string): Refu
     ? invalid('/headers', 'The request contains the header that the proxy sets.')
     : undefined
 }
-
-/** The approval that a call needs: none once an approval has opened a grant with `first`. */
-export const approvalOf = ({ approval, approvedAt }: AuthorityRow): ApprovalMode =>
-  approval === 'first' && approvedAt !== null ? 'none' : approval
 
 function isActive({ revokedAt, expiresAt }: AuthorityRow, now: Date): boolean {
   return revokedAt === null && (expiresAt === null || expiresAt > now)

@@ -1,7 +1,7 @@
 /** Approval of calls through the egress proxy. */
 import { createHash } from 'node:crypto'
 import test from 'ava'
-import { ownToken } from '../../../support/agents/delegation.js'
+import { delegate, ownToken } from '../../../support/agents/delegation.js'
 import { approvalScene, personOf } from '../../../support/vault/approvals.js'
 import {
   bodyCall,
@@ -153,6 +153,32 @@ test.serial('first: after one approval the grant needs no more', async (t) => {
   for (let turn = 0; turn < 4; turn += 1) t.is((await call()).status, 200)
   // An answer that is not given admits nothing.
   t.is((await call({}, other)).status, 403)
+})
+
+test.serial('first: the person of a delegation answers for its calls alone', async (t) => {
+  const { setting, answer } = await approvalScene(resources, { approval: 'first' })
+  const { tenantId, credentialId, direct, delegated: agent } = setting
+  const call = (token: string, approvalId?: string) =>
+    api.post(
+      '/v1/proxy',
+      token,
+      { credential_id: credentialId, url: `${upstream.origin}/echo` },
+      approvalId === undefined ? {} : { 'x-svc-approval': approvalId },
+    )
+  const waiting = async (token: string) =>
+    String((await call(token).gives(202)).body['approval_id'])
+  const member = await personOf(resources, setting, '{}')
+  const own = await ownToken(api, { tenantId }, member, 'openid delegations:manage')
+  const { token: first } = await delegate(api, direct, member)
+  const { token: second } = await delegate(api, direct, await personOf(resources, setting, '{}'))
+  const id = await waiting(first)
+  t.is((await answer(id, 'approve', own)).status, 200)
+  await call(first, id).gives(200)
+  for (let turn = 0; turn < 3; turn += 1) await call(first).gives(200)
+  const other = await waiting(agent)
+  await waiting(second)
+  t.is((await answer(other, 'approve')).status, 200)
+  for (const token of [first, second, agent]) await call(token).gives(200)
 })
 
 test.serial('a body that is streamed is hashed first', async (t) => {
