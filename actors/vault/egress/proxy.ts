@@ -1,16 +1,13 @@
-/** One call: validate, admit, unseal and inject the secret, relay, and record the end. */
+/** One call: admit, unseal and inject the secret, relay, and record the end. */
 import { denied } from '../../domain/vault/denied.js'
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
-import { invariant } from '../../../runtime/kernel/assert.js'
-import type { Clock } from '../../../runtime/kernel/clock.js'
 import { ByteStream } from '../../../runtime/kernel/stream.js'
-import type { Caller } from '../../domain/audit.js'
-import { isUuid } from '../../domain/ids.js'
 import { readPrincipal } from '../../domain/packed-principal.js'
-import { type RefusedHeader, sanitizedHeaders } from './relay/headers.js'
+import type { Principal } from '../../domain/principal.js'
 import { heldResponse } from './relay/held-response.js'
-import type { AdmissionRequest, Admitted, Admission } from './admission/admission.js'
-import { withCall } from './approved-call.js'
+import type { Admitted } from './admission/admission.js'
+import { admitCall, type AdmitNeeds, PROHIBITED } from './admitted-call.js'
+import { BUSY, GivenUp, type Share, type ShareNeeds, withinShare } from './call-share.js'
 import type { EgressMetrics } from './metrics.js'
 import type { ManagedTokens } from '../vault/protocol.js'
 import {
@@ -19,58 +16,33 @@ import {
   type CredentialCache,
 } from './inject/unsealed-credential.js'
 import { tokenFailure } from './inject/token-failure.js'
-import type {
-  HeaderFault,
-  HeaderPair,
-  NotRelayed,
-  ProxyOutcome,
-  ProxyRequest,
-  RelayLimits,
-  RelayReport,
-  UrlFault,
-} from './protocol.js'
+import type { ProxyOutcome, ProxyRequest, RelayLimits, RelayReport } from './protocol.js'
 import { ByteBudget } from './admission/byte-budget.js'
 import { SHARE_IN_USE } from '../../platform/outbound-http/failures.js'
-import { type HeldBytes, keysOf } from './admission/shares.js'
-import {
-  type FairShare,
-  isRefused,
-  type Release,
-  type ShareGroup,
-} from '../../../runtime/kernel/fairness/fair-share.js'
+import type { HeldBytes } from './admission/shares.js'
 import { WHOLE_BYTES_MAX } from './relay/response-buffer.js'
-import { injected, NotSent, type Outgoing, type Sending, signed, wholeBody } from './sending.js'
+import { injected, type Outgoing, type Sending, signed } from './sending.js'
 import { withToken } from './renewal.js'
 import { sendWithRetry } from './relay/second-try.js'
 import type { Signers } from './sign/signer.js'
 import { createRedactor } from './redact/redaction.js'
-import { type Relay, relay, type RelayJob, type RelayStart } from './relay/relay.js'
-import { invalid, SPENT, withPlainUnreserved } from './admission/rules.js'
-import { judgeTarget, type TargetRules } from '../../platform/outbound-http/targets.js'
+import { relay, type RelayJob, type RelayStart } from './relay/relay.js'
+import { SPENT } from './admission/rules.js'
 import type { Upstreams } from '../../platform/outbound-http/upstreams.js'
-import type { TenantGroups } from '../../platform/tenant-groups.js'
 import type { RevocationWatch } from './admission/revocation-watch.js'
 
-export type ProxyNeeds = {
-  readonly admission: Admission
-  readonly revocationWatch: RevocationWatch
-  readonly upstreams: Upstreams
-  readonly credentialCache: CredentialCache
-  readonly signers: Signers
-  readonly managed: ManagedTokens
-  readonly clock: Clock
-  readonly metrics: EgressMetrics
-  readonly rules: TargetRules
-  readonly limits: RelayLimits
-  /** Limits of calls with a buffered response. */
-  readonly bufferedLimits: RelayLimits
-  /** Places of concurrent calls. */
-  readonly calls: FairShare
-  readonly groups: TenantGroups
-  readonly memoryOf: (tenantId: string, giveUp: () => boolean) => HeldBytes
-  readonly bodyBytesMax: number
-  readonly bufferedBytesMax: number
-}
+export type ProxyNeeds = AdmitNeeds &
+  ShareNeeds & {
+    readonly revocationWatch: RevocationWatch
+    readonly upstreams: Upstreams
+    readonly credentialCache: CredentialCache
+    readonly signers: Signers
+    readonly managed: ManagedTokens
+    readonly metrics: EgressMetrics
+    /** Limits of calls with a buffered response. */
+    readonly bufferedLimits: RelayLimits
+    readonly bufferedBytesMax: number
+  }
 
 export function createProxy(needs: ProxyNeeds) {
   return async function proxyRequest(
@@ -78,8 +50,9 @@ export function createProxy(needs: ProxyNeeds) {
     context: MessageContext,
   ): Promise<ProxyOutcome> {
     const principal = readPrincipal(request.principal)
-    const caller = { principal, address: request.clientAddress }
-    const outcome = await withinShare(needs, caller, request, context)
+    const outcome = await withinShare(needs, principal, request, (share) =>
+      admitAndRelay(needs, principal, request, share, context),
+    )
     if (outcome.tag !== 'relayed' && request.body instanceof ByteStream) {
       request.body.cancel('refused')
     }
@@ -87,189 +60,43 @@ export function createProxy(needs: ProxyNeeds) {
   }
 }
 
-/** Acquires the call's share. Released when the call has its outcome and its relay has ended, or when it gives up. */
-function withinShare(
+async function admitAndRelay(
   needs: ProxyNeeds,
-  caller: Caller,
-  request: ProxyRequest,
-  context: MessageContext,
-): ProxyOutcome | Promise<ProxyOutcome> {
-  const known = needs.groups.of(caller.principal.tenantId)
-  if (known instanceof Promise)
-    return known.then((groups) => withinGroups(needs, caller, request, groups, context))
-  return withinGroups(needs, caller, request, known, context)
-}
-
-function withinGroups(
-  needs: ProxyNeeds,
-  caller: Caller,
-  request: ProxyRequest,
-  groups: readonly ShareGroup[],
-  context: MessageContext,
-): ProxyOutcome | Promise<ProxyOutcome> {
-  const { principal } = caller
-  const giveUp = () => share.giveUp()
-  const share = new Share(needs.memoryOf(principal.tenantId, giveUp))
-  const release = needs.calls.tryAcquire(keysOf(principal), 1, { groups, giveUp })
-  if (isRefused(release)) return release.refused === 'agent' ? TOO_MANY : BUSY
-  share.enter(release)
-  if (request.isBodyHeld === true && !share.held.take(request.bodyBytes ?? 0)) {
-    share.leave()
-    return BUSY
-  }
-  return validateAndRelay(needs, caller, request, share, context)
-}
-
-/** The share of a call, reference-counted by its running parts. */
-class Share {
-  readonly held: HeldBytes
-  /** Its caller has an outcome, so it keeps its place until it ends. */
-  isAnswered = false
-  relay: Relay | undefined
-  #isGivenUp = false
-  #onGivenUp: (() => void) | undefined
-  #release: Release = () => {}
-  #parts = 0
-
-  constructor(held: HeldBytes) {
-    this.held = held
-  }
-
-  enter(release = this.#release): void {
-    this.#release = release
-    this.#parts += 1
-  }
-
-  /** Another tenant has its place or its memory now. */
-  get isGivenUp(): boolean {
-    return this.#isGivenUp
-  }
-
-  /** Ends a call without an answer for a tenant that has no place. */
-  giveUp(): boolean {
-    if (this.isAnswered || this.#isGivenUp) return false
-    this.#isGivenUp = true
-    this.#onGivenUp?.()
-    this.relay?.giveUp()
-    this.held.release()
-    return true
-  }
-
-  /**
-   * The result of a wait, which ends immediately when the call is given up.
-   * @param discard takes a result that comes too late.
-   * @throws {GivenUp}
-   */
-  whileHeld<T>(waiting: Promise<T>, discard: (late: T) => void): Promise<T> {
-    return new Promise((resolve, reject) => {
-      this.#onGivenUp = () => reject(new GivenUp())
-      if (this.#isGivenUp) this.#onGivenUp()
-      waiting.then((value) => (this.#isGivenUp ? discard(value) : resolve(value)), reject)
-    })
-  }
-
-  leave(): void {
-    this.#parts -= 1
-    if (this.#parts > 0) return
-    this.#release()
-    this.held.release()
-  }
-}
-
-/** The place was taken back before the request was sent. */
-class GivenUp extends Error {
-  override readonly name = 'GivenUp'
-}
-
-const TOO_MANY: ProxyOutcome = { tag: 'too_many_calls' }
-const BUSY: ProxyOutcome = { tag: 'busy' }
-
-/** Leaves the share at its end. */
-async function validateAndRelay(
-  needs: ProxyNeeds,
-  caller: Caller,
+  principal: Principal,
   request: ProxyRequest,
   share: Share,
   context: MessageContext,
 ): Promise<ProxyOutcome> {
+  const admitting = admitCall(needs, principal, request, share, context)
+  const call = admitting instanceof Promise ? await admitting : admitting
+  if (call.tag !== 'admitted_call') return call
+  const { admitted, outgoing } = call
+  const byteBudget = byteBudgetOf(needs, admitted)
+  let credential: UnsealedCredential | undefined
+  let begun: Begun
   try {
-    const { bodyBytes, credentialId } = request
-    if (!isUuid(credentialId)) return invalid('/credential_id', 'The credential_id must be a UUID.')
-    const target = judgeTarget(request.url, needs.rules)
-    if (target.tag === 'refused') return urlRefused(target.fault)
-    const { url } = target
-    const { pathname } = url
-    const plain = withPlainUnreserved(pathname)
-    // An assignment parses the URL again.
-    if (plain !== pathname) url.pathname = plain
-    const sanitized = sanitizedHeaders(request.headers)
-    if (sanitized.tag === 'refused') return headerRefused(sanitized)
-    if (bodyBytes !== null && bodyBytes > needs.bodyBytesMax) return { tag: 'body_too_large' }
-    const asked: AdmissionRequest = {
-      caller,
-      credentialId,
-      call: {
-        method: request.method,
-        url,
-        headers: request.headers,
-        authScheme: request.authScheme,
-        bodyBytes: bodyBytes ?? 0,
-      },
-      requestId: context.requestId,
-      approvalId: request.approvalId,
-      toApprove: null,
-    }
-    const deciding = needs.admission.admit(asked)
-    // Without a promise the call goes on in this turn.
-    let admitted = deciding instanceof Promise ? await deciding : deciding
-    let sent = request
-    if (admitted.tag === 'call_wanted') {
-      const body = await share.whileHeld(wholeBody(needs, request, share.held), () => undefined)
-      if (body !== null) sent = { ...request, body, bodyBytes: body.byteLength }
-      admitted = await needs.admission.admit(withCall(asked, sent, { url, ...sanitized }, body))
-      invariant(admitted.tag !== 'call_wanted', 'the call was given')
-    }
-    if (admitted.tag !== 'admitted') return admitted
-    const headers = admitted.allowRange ? sanitized.headers : withoutRange(sanitized.headers)
-    const { tenantId } = caller.principal
-    const outgoing = { request: sent, url, headers, tenantId }
-    const byteBudget = byteBudgetOf(needs, admitted)
-    let credential: UnsealedCredential | undefined
-    let begun: Begun
-    try {
-      const unsealing = needs.credentialCache.unseal(tenantId, admitted.row)
-      // A token endpoint of the tenant's choice may be silent.
-      credential =
-        unsealing instanceof Promise
-          ? await share.whileHeld(unsealing, (late) => late.release())
-          : unsealing
-      if (share.isGivenUp) throw new GivenUp()
-      const making = sendingOf(needs, outgoing, credential, { byteBudget, share, admitted })
-      const sending = making instanceof Promise ? await making : making
-      const holds = { byteBudget, credential, share, sending }
-      begun = await begin(needs, outgoing, admitted, holds, context)
-    } catch (error) {
-      // Admitted but not sent: return the bytes and record the end.
-      credential?.release()
-      const unusedBytes = byteBudget?.empty() ?? 0
-      const { facts } = admitted
-      needs.admission.close({ facts, report: UNSENT, unusedBytes, isBudgetSpent: false })
-      if (error instanceof GivenUp) return BUSY
-      if (error instanceof NotSent) return error.outcome
-      if (error instanceof TokenUnavailable) return tokenFailure(error.why)
-      throw error
-    }
-    const outcome = outcomeOf(needs, sent, begun, share, context)
-    return outcome instanceof Promise ? await outcome : outcome
+    const unsealing = needs.credentialCache.unseal(outgoing.tenantId, admitted.row)
+    // A token endpoint of the tenant's choice may be silent.
+    credential =
+      unsealing instanceof Promise
+        ? await share.whileHeld(unsealing, (late) => late.release())
+        : unsealing
+    if (share.isGivenUp) throw new GivenUp()
+    const making = sendingOf(needs, outgoing, credential, { byteBudget, share, admitted })
+    const sending = making instanceof Promise ? await making : making
+    const holds = { byteBudget, credential, share, sending }
+    begun = await begin(needs, outgoing, admitted, holds, context)
   } catch (error) {
-    // While the body was read.
-    if (error instanceof GivenUp) return BUSY
-    if (error instanceof NotSent) return error.outcome
+    // Admitted but not sent: return the bytes and record the end.
+    credential?.release()
+    const unusedBytes = byteBudget?.empty() ?? 0
+    const { facts } = admitted
+    needs.admission.close({ facts, report: UNSENT, unusedBytes, isBudgetSpent: false })
+    if (error instanceof TokenUnavailable) return tokenFailure(error.why)
     throw error
-  } finally {
-    share.isAnswered = true
-    share.leave()
   }
+  const outcome = outcomeOf(needs, outgoing.request, begun, share, context)
+  return outcome instanceof Promise ? await outcome : outcome
 }
 
 function byteBudgetOf({ admission }: ProxyNeeds, { facts, budget }: Admitted): ByteBudget | null {
@@ -395,11 +222,6 @@ function begin(
   })
 }
 
-/** Redaction cannot find a secret that is split over several ranges. */
-function withoutRange(headers: readonly HeaderPair[]): readonly HeaderPair[] {
-  return headers.filter(([name]) => name !== 'range' && name !== 'if-range')
-}
-
 export const UNSENT: RelayReport = {
   outcome: 'upstream_error',
   status: null,
@@ -500,32 +322,4 @@ function failed({ outcome, proxyError }: RelayReport): ProxyOutcome {
       if (proxyError === SHARE_IN_USE) return BUSY
       return { tag: 'upstream_failed', error: proxyError ?? 'proxy_internal_error' }
   }
-}
-
-const PROHIBITED = denied('address_not_public', 'The host has no public address.')
-
-export function urlRefused(fault: UrlFault): NotRelayed {
-  if (fault === 'url_host') return PROHIBITED
-  return invalid('/url', URL_DETAILS[fault])
-}
-
-const URL_DETAILS: Readonly<Record<Exclude<UrlFault, 'url_host'>, string>> = {
-  url_syntax:
-    'The URL must be absolute and well-formed. Percent-encode spaces and similar characters.',
-  url_scheme: 'The URL must use https.',
-  url_userinfo: 'The URL must not contain a user or password.',
-  url_fragment: 'The URL must not contain a fragment.',
-  url_port: 'The URL must use port 443.',
-}
-
-export function headerRefused({ fault, name }: RefusedHeader): NotRelayed {
-  return invalid('/headers', HEADER_DETAILS[fault](JSON.stringify(name)))
-}
-
-const HEADER_DETAILS: Readonly<Record<HeaderFault, (name: string) => string>> = {
-  header_name: (name) => `${name} is not a valid header name.`,
-  header_value: (name) => `The value of ${name} contains characters that a header cannot hold.`,
-  header_repeated: (name) => `${name} must not occur more than once.`,
-  header_duplicates_injected: (name) =>
-    `The proxy sets ${name}, so the request must not contain it.`,
 }

@@ -43,6 +43,8 @@ test.serial('concurrent calls of an agent are limited, and released at their end
   t.is(refused.headers['retry-after'], '1')
   t.is(refused.headers['proxy-status'], 'svc-egress; error=connection_limit_reached')
   t.is((await call(honest, '/echo')).status, 200)
+  const unsigned = { credential_id: hostile.credentialId, method: 'GET', url: upstream.origin }
+  await api.post('/v1/sign-request', hostile.delegated, unsigned).gives(429)
   for (const each of running) each.end()
   const isFree = async () => (await call(hostile, '/echo')).status === 200
   await until('the places are free', isFree)

@@ -118,6 +118,12 @@ export const LIMITS: readonly SeededFault[] = [
     'actors/oauth/tokens/clients.test.ts',
   ),
   fault(
+    'a signature counts for the budget',
+    'actors/vault/egress/sign-request.ts',
+    ['isHeard: true', 'isHeard: false'],
+    'flows/vault/signing/http-signature.test.ts',
+  ),
+  fault(
     'calls of a grant end with its budget',
     'storage/vault/grant-budgets.ts',
     ['requests + $6 <= requests_max', 'requests <= requests_max'],

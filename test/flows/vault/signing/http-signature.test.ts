@@ -2,8 +2,15 @@
 import { createHash, createPublicKey, type JsonWebKey, verify } from 'node:crypto'
 import test, { type ExecutionContext } from 'ava'
 import type { Json } from '../../../support/api.js'
-import { bodyCall, CREDENTIALS, egressHouse, settingOf } from '../../../support/vault/egress.js'
+import {
+  bodyCall,
+  closedCalls,
+  CREDENTIALS,
+  egressHouse,
+  settingOf,
+} from '../../../support/vault/egress.js'
 import { raw } from '../../../support/vault/raw.js'
+import { until } from '../../../support/service/watch.js'
 
 const house = await egressHouse()
 const { api, upstream, running } = house
@@ -170,6 +177,37 @@ test.serial('a signature for a request that the agent sends itself', async (t) =
   t.true([401, 404].includes((await sign(delegated)).status))
   const directory = `/.well-known/http-message-signatures-directory?agent_id=${agentId}`
   t.is((await raw(running, directory)).status, 404)
+})
+
+test.serial('a signature counts for the budget as a call does', async (t) => {
+  const { tenantId, operator, agentId, credentialId, delegated } = await signing()
+  const grants = `${CREDENTIALS}/${credentialId}/grants`
+  const [open] = (await api.get(grants, operator)).body as unknown as readonly Json[]
+  await api.post(`/api/v1/vault/grants/${String(open!['id'])}/revoke`, operator).gives(200)
+  const budget = { requests: 2, bytes: 100, window: 'month' }
+  await api
+    .post(grants, operator, { grantee_type: 'agent', grantee_id: agentId, budget })
+    .gives(201)
+  const used = async () => {
+    const rows = (await api.get(grants, operator)).body as unknown as readonly Json[]
+    return (rows.find((row) => row['budget'] !== undefined)!['budget'] as Json)['used']
+  }
+  const sign = (url: string) =>
+    api.post('/v1/sign-request', delegated, {
+      credential_id: credentialId,
+      method: 'POST',
+      url,
+      body_base64: Buffer.alloc(10).toString('base64'),
+    })
+  await sign(`${upstream.origin}/a`).gives(200)
+  await until(
+    'the signature is settled',
+    async () => (await closedCalls(house, tenantId, 1)).length === 1,
+  )
+  await until('its bytes are', async () => ((await used()) as Json)['bytes'] === 10)
+  t.like(await used(), { requests: 1, bytes: 10 })
+  await sign(`${upstream.origin}/b`).gives(200)
+  t.like((await sign(`${upstream.origin}/c`).gives(429)).body, { budget: 'requests', left: 0 })
 })
 
 test.serial('the directory is signed by each of its keys', async (t) => {
