@@ -151,18 +151,18 @@ export const endManagedToken = (
     values: [tenantId, credentialId, obtainedAt, now],
   })
 
-/** Until then no rejection ends a token. */
+/** Until then no rejection ends a token. False if another token than this one is stored. */
 export const keepManagedTokenUntil = (
   tx: Transaction,
   tenantId: string,
   credentialId: string,
-  until: Date,
+  { obtainedAt, until }: { readonly obtainedAt: Date; readonly until: Date },
 ) =>
-  execute(tx, {
+  isChanged(tx, {
     name: 'managed_token.keep_until',
-    text: `update vault_managed_tokens set kept_until = $3
-           where tenant_id = $1 and credential_id = $2`,
-    values: [tenantId, credentialId, until],
+    text: `update vault_managed_tokens set kept_until = $4
+           where tenant_id = $1 and credential_id = $2 and obtained_at = $3`,
+    values: [tenantId, credentialId, obtainedAt, until],
   })
 
 /** Deletes a token that was obtained before `before`. */

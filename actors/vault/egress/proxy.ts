@@ -9,7 +9,7 @@ import type { Admitted } from './admission/admission.js'
 import { admitCall, type AdmitNeeds, PROHIBITED } from './admitted-call.js'
 import { BUSY, GivenUp, type Share, type ShareNeeds, withinShare } from './call-share.js'
 import type { EgressMetrics } from './metrics.js'
-import type { ManagedTokens } from '../vault/protocol.js'
+import type { ManagedTokens, RejectedToken } from '../vault/protocol.js'
 import {
   TokenUnavailable,
   type UnsealedCredential,
@@ -141,12 +141,12 @@ function sendingOf(
   const { signing, token } = credential
   const uses = { credentialId: row.id, held: share.held, isMetered: byteBudget !== null }
   if (token !== null) {
-    const unseal = () =>
+    const renew = (rejected: RejectedToken) =>
       share.whileHeld(
-        Promise.resolve(needs.credentialCache.unseal(outgoing.tenantId, row)),
+        Promise.resolve(needs.credentialCache.unseal(outgoing.tenantId, row, rejected)),
         (late) => late.release(),
       )
-    return withToken(needs, outgoing, credential, token, { ...uses, unseal })
+    return withToken(needs, outgoing, credential, token, { ...uses, renew })
   }
   if (signing === null) return injected(outgoing, credential)
   return share.whileHeld(signed(needs, outgoing, signing, uses), (late) => late.release())

@@ -1,6 +1,6 @@
 /**
- * Calls with an access token. A token that the upstream rejects is not used again. If it was a cached one, and the body can
- * be sent again, the call is repeated once, with a new token.
+ * Calls with an access token. A token that the upstream rejects is not used again. If the stored token is another one by
+ * then, or can be, and the body can be sent again, the call is repeated once, with it.
  */
 import { ByteStream } from '../../../runtime/kernel/stream.js'
 import type { ManagedTokens, RejectedToken } from '../vault/protocol.js'
@@ -20,8 +20,8 @@ type Uses = {
   readonly held: HeldBytes
   /** Bytes count as they are sent. */
   readonly isMetered: boolean
-  /** Gets the credential again. */
-  readonly unseal: () => Promise<UnsealedCredential>
+  /** Gets the credential with another token. */
+  readonly renew: (rejected: RejectedToken) => Promise<UnsealedCredential>
 }
 
 /** @throws {NotSent} */
@@ -30,30 +30,30 @@ export async function withToken(
   { request, ...outgoing }: Outgoing,
   credential: UnsealedCredential,
   token: RejectedToken,
-  { credentialId, held, isMetered, unseal }: Uses,
+  { credentialId, held, isMetered, renew }: Uses,
 ): Promise<Sending> {
   const { tenantId } = outgoing
   const body = request.isBodyHeld === true ? await wholeBody(needs, request, held) : request.body
   const reject = (rejected: RejectedToken) =>
     needs.managed.rejected(tenantId, credentialId, rejected)
   let refusal: ProxyOutcome | null = null
-  let isRenewed = false
+  let renewed: RejectedToken | null = null
 
   async function again({ status }: { readonly status: number }): Promise<Sending | null> {
     if (status !== REJECTED) return null
-    await reject(token)
-    if (token.isFresh || body instanceof ByteStream) return null
-    const next = await unseal().catch((error: unknown) => {
+    const isKept = await reject(token)
+    if (isKept || body instanceof ByteStream) return null
+    const next = await renew(token).catch((error: unknown) => {
       if (error instanceof TokenUnavailable && error.why.tag === 'lapsed')
         refusal = tokenFailure(error.why)
       return null
     })
     if (next === null) return null
-    if (next.token === null || next.token.obtainedAt <= token.obtainedAt) {
+    if (next.token === null || next.token.obtainedAt.getTime() === token.obtainedAt.getTime()) {
       next.release()
       return null
     }
-    isRenewed = true
+    renewed = next.token
     // Admission has taken the bytes of the first body alone.
     const sent = isMetered && body !== null ? ByteStream.from(body) : body
     const second = injected({ ...outgoing, request: { ...request, body: sent } }, next)
@@ -64,7 +64,7 @@ export async function withToken(
     ...injected({ ...outgoing, request: { ...request, body } }, credential),
     again,
     onAnswer(status) {
-      if (status === REJECTED && isRenewed) void reject({ ...token, isFresh: true })
+      if (status === REJECTED && renewed !== null) void reject({ ...renewed, isFresh: true })
       return refusal
     },
   }

@@ -10,7 +10,13 @@
  * answer is on its way loses it: the next attempt sends the previous refresh token, which upstreams with a
  * grace period accept and others refuse with `invalid_grant`.
  */
-import type { ManagedOutcome, ManagedToken, ManagedTokens, RefreshFailure } from './protocol.js'
+import type {
+  ManagedOutcome,
+  ManagedToken,
+  ManagedTokens,
+  RefreshFailure,
+  RejectedToken,
+} from './protocol.js'
 import { setTimeout as sleep } from 'node:timers/promises'
 import type { Logger } from '../../../runtime/kernel/log.js'
 import {
@@ -92,51 +98,60 @@ const BUSY: RefreshFailure = { tag: 'unavailable', fault: 'busy', retryAfterSecs
 export function createManagedTokens(needs: ManagedTokensNeeds): ManagedTokens {
   const running = new Map<string, Promise<ManagedOutcome>>()
   const { database, clock, log } = needs
-  const noted = (work: Promise<unknown>) =>
-    work.then(
-      () => undefined,
-      (error: unknown) =>
-        log.warn({ err: error }, 'vault: could not discard a rejected access token'),
-    )
-  const obtained = async (tenantId: string, credentialId: string): Promise<ManagedOutcome> => {
+  const warned = (error: unknown) =>
+    void log.warn({ err: error }, 'vault: could not discard a rejected access token')
+  const obtained = async (
+    tenantId: string,
+    credentialId: string,
+    rejected?: RejectedToken,
+  ): Promise<ManagedOutcome> => {
     const key = `${tenantId}/${credentialId}`
     const shared = running.get(key)
     const attempt =
       shared ?? obtain(needs, tenantId, credentialId).finally(() => running.delete(key))
     if (shared === undefined) running.set(key, attempt)
     const outcome = await within(attempt, WAIT_MS_MAX)
-    if (outcome !== 'late') return outcome
+    if (outcome !== 'late') {
+      const isOlder = shared !== undefined && rejected !== undefined && isSame(outcome, rejected)
+      // The attempt had read the token before it was rejected. The next one begins after that.
+      return isOlder ? obtained(tenantId, credentialId) : outcome
+    }
     const living = await livingToken(needs, tenantId, credentialId)
     return living ?? (shared === undefined ? attempt : BUSY)
   }
   return {
-    async get(tenantId, credentialId) {
-      const outcome = await obtained(tenantId, credentialId)
+    async get(tenantId, credentialId, rejected) {
+      const outcome = await obtained(tenantId, credentialId, rejected)
       return outcome.tag === 'lapsed' ? reopened(needs, tenantId, credentialId) : outcome
     },
     reportRejected(tenantId, credentialId) {
       const before = new Date(clock.now().getTime() - REJECTABLE_AFTER_MS)
-      void noted(
-        database.tenant(tenantId, (tx) => dropManagedToken(tx, tenantId, credentialId, before)),
-      )
+      void database
+        .tenant(tenantId, (tx) => dropManagedToken(tx, tenantId, credentialId, before))
+        .catch(warned)
     },
-    rejected(tenantId, credentialId, { obtainedAt, isFresh }) {
+    async rejected(tenantId, credentialId, { obtainedAt, isFresh }) {
       const now = clock.now()
       const until = new Date(now.getTime() + KEPT_MS)
-      needs.metrics.rejected(isFresh ? 'kept' : 'ended')
-      return noted(
-        database.tenant(tenantId, (tx) =>
-          isFresh
-            ? keepManagedTokenUntil(tx, tenantId, credentialId, until)
-            : endManagedToken(tx, tenantId, credentialId, { obtainedAt, now }),
-        ),
-      )
+      const isKept = await database
+        .tenant(tenantId, async (tx) => {
+          if (isFresh)
+            return keepManagedTokenUntil(tx, tenantId, credentialId, { obtainedAt, until })
+          await endManagedToken(tx, tenantId, credentialId, { obtainedAt, now })
+          return false
+        })
+        .catch(warned)
+      needs.metrics.rejected(isKept === true ? 'kept' : 'ended')
+      return isKept === true
     },
     async settled() {
       await Promise.allSettled(running.values())
     },
   }
 }
+
+const isSame = (outcome: ManagedOutcome, { obtainedAt }: RejectedToken): boolean =>
+  outcome.tag === 'token' && outcome.obtainedAt.getTime() === obtainedAt.getTime()
 
 function within<T>(waiting: Promise<T>, ms: number): Promise<T | 'late'> {
   let timer: NodeJS.Timeout | undefined

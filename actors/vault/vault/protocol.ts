@@ -250,17 +250,19 @@ export type ManagedOutcome =
 export type RejectedToken = Pick<ManagedToken, 'obtainedAt' | 'isFresh'>
 
 export interface ManagedTokens {
-  get(tenantId: string, credentialId: string): Promise<ManagedOutcome>
+  /** @param rejected is not given again, unless it is the stored one still. */
+  get(tenantId: string, credentialId: string, rejected?: RejectedToken): Promise<ManagedOutcome>
   /**
    * Reports that an API rejected the cached token, so that the next call refreshes it. Tokens younger
    * than a minute stay, because then the API is the likely cause. Never throws.
    */
   reportRejected(tenantId: string, credentialId: string): void
   /**
-   * An API rejected this token. A cached one is not used again. A fresh one is used: the next minute no rejection ends a
-   * token, so that an API that rejects every token causes no storm of refreshes. Never throws.
+   * An API rejected this token. A cached one is not used again. A fresh one is used, unless another one is stored: the next
+   * minute no rejection ends a token, so that an API that rejects every token causes no storm of refreshes. Never throws.
+   * @returns true if the token is kept, so that `get` gives no other one.
    */
-  rejected(tenantId: string, credentialId: string, token: RejectedToken): Promise<void>
+  rejected(tenantId: string, credentialId: string, token: RejectedToken): Promise<boolean>
   /** Resolves when running attempts have stored their tokens. */
   settled(): Promise<void>
 }

@@ -39,6 +39,8 @@ export interface TokenUpstream {
   issue(refreshToken: string): TokenReply
   /** The API answers 401 to this token, or to all. */
   reject(token: string): void
+  /** The API does not answer the next call until the returned function is called. */
+  holdNext(): () => void
   /** Ends the connection of the next requests for a token, without an answer. */
   breakNext(count: number): void
   /** Connections that were ended. */
@@ -60,13 +62,17 @@ export async function tokenUpstream(first = 'rt-0'): Promise<TokenUpstream> {
   let count = 0
   const apiRequests: ApiRequest[] = []
   const rejected = new Set<string>()
+  let held: Promise<void> | null = null
   let toBreak = 0
   let broken = 0
 
   /** Repeats the request with every token that it knows. */
-  function api({ method = '', headers }: IncomingMessage, body: string): TokenReply {
+  async function api({ method = '', headers }: IncomingMessage, body: string): Promise<TokenReply> {
     const { authorization = '' } = headers
     apiRequests.push({ method, authorization, body })
+    const holding = held
+    held = null
+    await holding
     const token = authorization.replace('Bearer ', '')
     if (rejected.has(token) || rejected.has('all'))
       return { status: 401, body: { error: 'rejected' } }
@@ -124,6 +130,11 @@ export async function tokenUpstream(first = 'rt-0'): Promise<TokenUpstream> {
     tokenRequests,
     apiRequests,
     issue: (token) => issue({ form: { grant_type: 'refresh_token', refresh_token: token } }),
+    holdNext() {
+      let letGo = () => {}
+      held = new Promise((resolve) => (letGo = resolve))
+      return letGo
+    },
     breakNext: (next) => {
       toBreak = next
     },

@@ -46,10 +46,15 @@ export class TokenUnavailable extends Error {
 
 export interface CredentialCache {
   /**
+   * @param rejected the access token in place of which another one is wanted.
    * @throws {TokenUnavailable}
    * @throws when the secret cannot be unsealed.
    */
-  unseal(tenantId: string, row: HeldCredentialRow): Promise<UnsealedCredential> | UnsealedCredential
+  unseal(
+    tenantId: string,
+    row: HeldCredentialRow,
+    rejected?: RejectedToken,
+  ): Promise<UnsealedCredential> | UnsealedCredential
   /** Wipes secrets of the tenant that no running call uses. */
   forget(tenantId: string): void
   /** Number of secrets in memory. */
@@ -114,8 +119,13 @@ export function createCredentialCache(
   }
 
   /** The managed token has its own cache, so each call unseals a copy. */
-  async function loadToken(tenantId: string, row: HeldCredentialRow, source: string) {
-    const outcome = await managed.get(tenantId, source)
+  async function loadToken(
+    tenantId: string,
+    row: HeldCredentialRow,
+    source: string,
+    rejected?: RejectedToken,
+  ) {
+    const outcome = await managed.get(tenantId, source, rejected)
     if (outcome.tag !== 'token') throw new TokenUnavailable(outcome)
     const cached = new CachedCredential(tenantId, row, () => void inMemory.delete(cached))
     cached.users = 1
@@ -128,9 +138,9 @@ export function createCredentialCache(
   }
 
   return {
-    unseal(tenantId, row) {
+    unseal(tenantId, row, rejected) {
       const source = tokenSourceOf(row)
-      if (source !== null) return loadToken(tenantId, row, source)
+      if (source !== null) return loadToken(tenantId, row, source, rejected)
       const known = shared.get(row.id)
       const isFresh = known !== undefined && clock.monotonicMs() < known.sharedUntilMs
       const cached = isFresh && known.isOf(row) ? known : begin(tenantId, row)
