@@ -19,6 +19,7 @@ import { LOGOUTS_CHANNEL } from '../../../storage/platform/ends/table.js'
 import { appendEvents } from '../../../storage/platform/outbox.js'
 import { catalogued } from '../../domain/events.js'
 import { LOGOUT_TOKEN_TYPE } from '../../domain/oauth/logout-tokens.js'
+import { UNWOKEN_MS_MAX } from '../../platform/batching/wake-signal.js'
 import { counter, histogram } from '../../platform/metrics.js'
 import { isFinal, type PostAnswer, type Poster } from '../../platform/outbound-http/poster.js'
 import {
@@ -33,7 +34,6 @@ import { logoutClaims } from './logout-token.js'
 import type { LogoutSettings } from './settings.js'
 
 const PER_APPLICATION_MAX = 8
-const POLL_MS_MAX = 5_000
 /** Sessions that may have timed out, looked at in one transaction. */
 const LOOKED_AT_MAX = 200
 const HEADERS = {
@@ -85,7 +85,7 @@ function logouts(needs: LogoutNeeds, stop: AbortSignal): OutgoingWork<DueLogout,
     channel: LOGOUTS_CHANNEL,
     level: { name: 'application', max: PER_APPLICATION_MAX },
     levelKeyOf: ({ applicationId }) => applicationId,
-    pollMs: POLL_MS_MAX,
+    pollMs: UNWOKEN_MS_MAX,
     async prepare() {
       let looked: number
       do looked = await database.system((tx) => endTimedOut(tx, clock.now(), LOOKED_AT_MAX))

@@ -26,7 +26,7 @@ import {
 } from '../../../storage/operations/outgoing-mail.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { Database } from '../../../storage/platform/sql.js'
-import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { UNWOKEN_MS_MAX, WakeSignal } from '../../platform/batching/wake-signal.js'
 import { claimable, groupsOf } from '../../platform/tenant-groups.js'
 import type { Mailer, SendResult } from './client.js'
 import type { MailMessage } from '../../platform/mail/render.js'
@@ -38,8 +38,6 @@ const SENDING_PER_TENANT_MAX = 4
 /** After this time the messages of a dead process are free. */
 const LEASE_SECS = 15
 const RENEW_MS = 5_000
-/** Wake signals can be lost, so the queue is also polled at this interval. */
-const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 
 type MailRunnerNeeds = {
@@ -114,7 +112,7 @@ class MailLoop {
     try {
       leave = await this.#needs.listener.listen(MAIL_CHANNEL, { notified: ring, caughtUp: ring })
     } catch (error) {
-      this.#log.warn({ err: error }, 'mail: wake signals unavailable, polling once a second')
+      this.#log.warn({ err: error }, 'mail: wake signals unavailable, polling every 5 seconds')
     }
     while (!this.#signal.aborted) {
       try {
@@ -135,7 +133,7 @@ class MailLoop {
   async #round(): Promise<void> {
     const { database } = this.#needs
     const free = SENDING_MAX - this.#places.inUse
-    if (free === 0) return this.#wakeSignal.wait(POLL_MS_MAX)
+    if (free === 0) return this.#wakeSignal.wait(UNWOKEN_MS_MAX)
     const { limit, full } = claimable(this.#places, free)
     // No message is taken back: it might be sent twice.
     const bounds = { perTenantMax: SENDING_PER_TENANT_MAX, firstMax: 0 }
@@ -146,7 +144,7 @@ class MailLoop {
       // A tenant at its share is checked again when one of its messages ends, which wakes the loop.
       const without = this.#full(claimed)
       const isAll = claimed.length < limit
-      const nextMs = isAll ? await nextMailMs(tx, POLL_MS_MAX, without, full) : 0
+      const nextMs = isAll ? await nextMailMs(tx, UNWOKEN_MS_MAX, without, full) : 0
       return { claimed, nextMs }
     })
     for (const mail of claimed) this.#begin(mail)

@@ -21,7 +21,7 @@ import {
 import { EVENTS_CHANNEL } from '../../../storage/platform/outbox.js'
 import { SINKS_CHANNEL } from '../../../storage/webhooks/event-sinks.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
-import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { UNWOKEN_MS_MAX, WakeSignal } from '../../platform/batching/wake-signal.js'
 import { counter, histogram } from '../../platform/metrics.js'
 
 /** Between two passes that number events, so that under load one pass numbers the events of several commits. */
@@ -30,8 +30,6 @@ const SPACING_MS = 8
 const FREED_AFTER_EVENTS = 5_000
 /** Freeing takes at most this part of the time, also while an old transaction keeps the space in use. */
 const FREEING_PART_MAX = 0.05
-/** Wake signals can be lost, so the table is also polled at this interval. */
-const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 /** SQLSTATE class 53: the server lacks disk, memory or connections, so that no tenant's events can be numbered. */
 const LACKS_RESOURCES = /^53/
@@ -69,7 +67,7 @@ async function numberUntilStopped(
     const subscription = { notified: wake, caughtUp: wake }
     leave.push(await database.listener.listen(RECORDED_CHANNEL, subscription))
   } catch (error) {
-    log.warn({ err: error }, 'sequencer: wake signals unavailable, polling once a second')
+    log.warn({ err: error }, 'sequencer: wake signals unavailable, polling every 5 seconds')
   }
 
   const space = numberedSpace(database, clock, log)
@@ -123,7 +121,7 @@ async function numberUntilStopped(
         // The commits of other writers would wake it for a pass that fails.
         if (isStarved) await sleep(MISHAP_MS, undefined, { signal }).catch(() => undefined)
         else if (isBusy || isMore) await sleep(SPACING_MS)
-        if (!isMore) await recorded.wait(POLL_MS_MAX)
+        if (!isMore) await recorded.wait(UNWOKEN_MS_MAX)
       } catch (error) {
         if (signal.aborted) break
         rounds.failed()

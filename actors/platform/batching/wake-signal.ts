@@ -1,3 +1,9 @@
+/**
+ * How long a worker sleeps without a wake signal, in milliseconds. A signal is lost with a process that is killed between its
+ * commit and its notification. A deployment that waits costs no more than this.
+ */
+export const UNWOKEN_MS_MAX = 5_000
+
 /** Wakes sleepers. A signal without a sleeper is kept, and the next sleep returns immediately. */
 export class WakeSignal {
   readonly #sleepers = new Set<() => void>()

@@ -14,12 +14,11 @@ import {
 import { parseEmail } from '../../domain/email.js'
 import { brandingOf } from '../../domain/tenants/branding.js'
 import { APPROVAL_PAGE } from '../../domain/vault/approvals.js'
-import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { UNWOKEN_MS_MAX, WakeSignal } from '../../platform/batching/wake-signal.js'
 import { approvalsExpired } from '../../platform/call-approvals.js'
 import type { MailQueue } from '../../platform/mail/mail-queue.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
 
-const POLL_MS_MAX = 5_000
 const MISHAP_MS = 1_000
 const BATCH_ROWS = 100
 /** Owners who are mailed about one call. */
@@ -55,7 +54,7 @@ async function rounds(
       const isDone = (await expire(needs)) < BATCH_ROWS
       const isAnnounced = (await announce(needs)) < BATCH_ROWS
       reported.succeeded()
-      if (isDone && isAnnounced) await wake.wait(POLL_MS_MAX)
+      if (isDone && isAnnounced) await wake.wait(UNWOKEN_MS_MAX)
     } catch (error) {
       if (signal.aborted) return
       reported.failed()

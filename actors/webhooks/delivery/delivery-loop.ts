@@ -45,7 +45,7 @@ import {
 } from '../../../storage/webhooks/webhooks.js'
 import { inBatches } from './batches.js'
 import { claimable, groupsOf } from '../../platform/tenant-groups.js'
-import { WakeSignal } from '../../platform/batching/wake-signal.js'
+import { UNWOKEN_MS_MAX, WakeSignal } from '../../platform/batching/wake-signal.js'
 import { EventOrder } from './due-queue.js'
 import { FAN_OUT_BATCH, fanOut } from './fan-out.js'
 import { DeliveryLane, type LaneHost, PAUSED, type Target } from './delivery-lane.js'
@@ -65,8 +65,6 @@ const FIRST_MAX = 16
 const RESOURCE = 'webhook_lanes'
 const LEASE_SECS = 6
 const RENEW_MS = 2_000
-/** Wake signals can be lost, so the queue is also polled at this interval. */
-const POLL_MS_MAX = 1_000
 const MISHAP_MS = 1_000
 /** Running attempts are aborted this long after a stop begins. */
 const GRACE_MS = 5_000
@@ -187,7 +185,7 @@ class DeliveryLoops {
         await listener.listen(DELIVERIES_CHANNEL, { notified: due, caughtUp: due }),
       ]
     } catch (error) {
-      this.#log.warn({ err: error }, 'webhooks: wake signals unavailable, polling once a second')
+      this.#log.warn({ err: error }, 'webhooks: wake signals unavailable, polling every 5 seconds')
       return []
     }
   }
@@ -216,7 +214,7 @@ class DeliveryLoops {
       const others = lanes.filter(({ webhookId }) => !ours.has(webhookId))
       for (const { webhookId } of others) this.#lanes.get(webhookId)?.lane.wake()
       if (others.some(({ webhookId }) => !this.#lanes.has(webhookId))) this.#dueSignal.wake()
-      if (events < FAN_OUT_BATCH) await this.#eventSignal.wait(POLL_MS_MAX)
+      if (events < FAN_OUT_BATCH) await this.#eventSignal.wait(UNWOKEN_MS_MAX)
     })
   }
 
@@ -238,7 +236,7 @@ class DeliveryLoops {
       const run = claimed.filter((claim) => this.#run(claim))
       // A lane that ends wakes the loop.
       const isFull = run.length === 0 && (claimed.length > 0 || room.limit === 0)
-      if (isFull) await this.#dueSignal.wait(POLL_MS_MAX)
+      if (isFull) await this.#dueSignal.wait(UNWOKEN_MS_MAX)
       else if (run.length < room.limit) await this.#dueSignal.wait(nextMs)
     })
   }
@@ -265,7 +263,7 @@ class DeliveryLoops {
       // A tenant at its share is checked again when one of its lanes ends, which wakes the loop.
       const without = tenantsAtMost(room, lanes)
       const isAll = lanes.length < room.limit
-      const nextMs = isAll ? await nextLaneMs(tx, POLL_MS_MAX, without, room.full) : 0
+      const nextMs = isAll ? await nextLaneMs(tx, UNWOKEN_MS_MAX, without, room.full) : 0
       return { claimed: await load(tx, lanes), nextMs }
     })
   }

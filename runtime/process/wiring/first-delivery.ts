@@ -1,12 +1,9 @@
 /** When the thread of webhook deliveries is needed, where it starts at its first use. */
 import { DependencyUnavailable } from '../../kernel/dependency.js'
-import { WakeSignal } from '../../../actors/platform/batching/wake-signal.js'
+import { UNWOKEN_MS_MAX, WakeSignal } from '../../../actors/platform/batching/wake-signal.js'
 import type { OpenDatabase } from '../../../storage/platform/database.js'
 import { EVENTS_CHANNEL } from '../../../storage/platform/outbox.js'
 import { DELIVERIES_CHANNEL, hasDeliveryWork } from '../../../storage/webhooks/delivery-lanes.js'
-
-/** Wake signals can be lost, so the tables are also read at this interval, as the delivery loops do. */
-const POLL_MS = 1_000
 
 /**
  * Resolves when a tenant has a webhook subscription or an event waits, or when the signal is aborted. An outage of the
@@ -27,7 +24,7 @@ export async function firstDelivery(
     }
     // Crosses tenants: one worker sends for all of them.
     const isDue = () => system(hasDeliveryWork).catch(waitOut)
-    while (!signal.aborted && !(await isDue())) await changed.wait(POLL_MS)
+    while (!signal.aborted && !(await isDue())) await changed.wait(UNWOKEN_MS_MAX)
   } finally {
     for (const end of leave) end()
   }
