@@ -7,6 +7,7 @@ import {
   execute,
   firstRow,
   isChanged,
+  onlyRow,
   onlyValue,
   type Transaction,
 } from '../platform/sql.js'
@@ -18,6 +19,29 @@ const COLUMNS = columnsOf(NAMES)
 
 /** Associated data of a sealed PKCE verifier, and of what the person agreed to. */
 export const connectionVerifierContext = (id: string): string => `vault_connection:${id}:verifier`
+
+/**
+ * How many connections of an agent and of the tenant were requested since a time. Holds the tenant until the transaction
+ * ends, so that requests at the same time cannot exceed a limit.
+ */
+export async function countConnectionsInTurn(
+  tx: Transaction,
+  tenantId: string,
+  agentId: string | null,
+  since: Date,
+) {
+  await execute(tx, {
+    name: 'connection.turn',
+    text: 'select from tenants where id = $1 for no key update',
+    values: [tenantId],
+  })
+  return onlyRow<{ readonly ofAgent: number; readonly ofTenant: number }>(tx, {
+    name: 'connection.count',
+    text: `select count(*) filter (where agent_id = $2)::integer as "ofAgent", count(*)::integer as "ofTenant"
+           from vault_connections where tenant_id = $1 and created_at > $3`,
+    values: [tenantId, agentId, since],
+  })
+}
 
 /** Inserts a pending connection. False: the person has `most` open ones. */
 export const insertConnection = (

@@ -294,6 +294,10 @@ const connectionRoutes: readonly Route[] = [
       full: problem(409, 'conflict', ({ most }) => ({
         detail: `A person can have at most ${most} open requests.`,
       })),
+      too_many: problem(429, 'rate-limited', ({ retryAfterSecs }) => ({
+        detail: 'The agent, or the tenant, has asked people to connect many accounts within a day.',
+        retryAfterSecs,
+      })),
       ...idempotencyRefusals,
     },
   }),
@@ -392,7 +396,16 @@ const pageRoutes: readonly Route[] = [
       iss: single(query, 'iss'),
       address,
     }),
-    replies: { outcome, failed: page(502, connectFailedPage), refused },
+    replies: {
+      outcome,
+      failed: page(502, connectFailedPage),
+      refused,
+      busy: problem(503, 'service-unavailable', {
+        detail: 'Too many calls to providers are running.',
+        error: 'share_exhausted',
+        retryAfterSecs: 5,
+      }),
+    },
   }),
   route(connections, 'showConnect', {
     ...pages,

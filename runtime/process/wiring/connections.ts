@@ -3,6 +3,8 @@ import { browserSessions } from '../../../actors/identity/sign-in/sessions/proto
 import { createBoundedFetch } from '../../../actors/platform/outbound-http/bounded-fetch.js'
 import { targetRules } from '../../../actors/platform/outbound-http/outbound.js'
 import { faultsUnder } from '../../../actors/platform/outbound-http/targets.js'
+import { FRESH_FACTORS_SECS } from '../../../actors/domain/assurance.js'
+import { connectCalls } from '../../../actors/vault/vault/connections/needs.js'
 import { connectionsActor } from '../../../actors/vault/vault/connections/actor.js'
 import { connectorsActor } from '../../../actors/vault/vault/connections/connectors.js'
 import { type ActorContext, type ActorWiring, wireActor } from '../../kernel/wiring.js'
@@ -14,7 +16,8 @@ const ANSWER_BYTES_MAX = 64 * 1024
 const TIMEOUT_MS = 30_000
 
 export function connectionWirings(shared: SharedNeeds): readonly ActorWiring[] {
-  const { resources, settings, database, clock, random, sealer, issuer, documents } = shared
+  const { resources, settings, database, clock, random, sealer, issuer, documents, groups } = shared
+  const calls = connectCalls(shared.metrics.shares)
   const ending = (context: ActorContext) => {
     const { fetch, close } = createBoundedFetch({
       settings: egressSettingsOf(settings),
@@ -23,7 +26,7 @@ export function connectionWirings(shared: SharedNeeds): readonly ActorWiring[] {
     })
     context.onStop(close)
     const changed = egressForgets(context, resources)
-    return { database, clock, random, sealer, fetch, changed, issuer }
+    return { database, clock, random, sealer, fetch, calls, groups, changed, issuer }
   }
   return [
     wireActor(connectorsActor, (context) => ({
@@ -35,7 +38,10 @@ export function connectionWirings(shared: SharedNeeds): readonly ActorWiring[] {
       browserSessions: context.ref(browserSessions),
       documents,
       settings: settings.vault,
-      maxAuthAgeSecs: settings.device_authorization.approval_max_auth_age_secs,
+      maxAuthAgeSecs: Math.min(
+        FRESH_FACTORS_SECS,
+        settings.device_authorization.approval_max_auth_age_secs,
+      ),
     })),
   ]
 }

@@ -3,6 +3,8 @@ import test from 'ava'
 import type { Json } from '../../support/api.js'
 import { connectAccount, httpClient } from '../../../runtime/clients/client/exports.js'
 import { delegate, newFixture, present } from '../../support/agents/delegation.js'
+import { sql } from '../../support/storage/sql.js'
+import { until } from '../../support/service/watch.js'
 import { egressHouse } from '../../support/vault/egress.js'
 import {
   approve,
@@ -242,6 +244,62 @@ test('the grant is never for another person, and ends with the last delegation',
   const later = await delegate(api, workspace.token, made.person, { scope: DELEGATED })
   await call(made, later.token, id).gives(404)
   t.is((await read(made, connection['id']))['status'], 'active')
+})
+
+test('a silent provider holds few places, and a person beyond them tries again', async (t) => {
+  const made = await setting()
+  const { at, person } = made
+  const backs: string[] = []
+  const ids: unknown[] = []
+  for (let nth = 0; nth < 9; nth += 1) {
+    const asked = await start(made)
+    ids.push(asked['id'])
+    backs.push(at.agree(await approve(person, await openConnect(person, asked['connect_url']))))
+  }
+  let answer = () => {}
+  const answered = new Promise<void>((resolve) => {
+    answer = resolve
+  })
+  at.answer(async () => {
+    await answered
+    return { body: { access_token: 'late', token_type: 'bearer' } }
+  })
+  const waiting = backs.slice(0, 8).map((back) => person.browser.get(back).then((page) => page))
+  await until('eight codes wait', () => at.codes.length === 8)
+  const busy = await person.browser.get(backs[8]!)
+  t.is(busy.status, 503)
+  t.is(busy.headers['retry-after'], '5')
+  // Another tenant is served.
+  const other = await setting()
+  t.is((await connected(other)).connection['status'], 'active')
+  answer()
+  for (const page of await Promise.all(waiting)) t.is(page.status, 200)
+  t.is((await person.browser.get(backs[8]!)).status, 200, 'the state is still there')
+  for (const id of ids) t.is((await read(made, id))['status'], 'active')
+})
+
+test('a name that does not come keeps no account from being connected', async (t) => {
+  const made = await setting()
+  made.at.name(() => new Promise(() => {}))
+  const { connection } = await connected(made)
+  t.is(connection['status'], 'active')
+  t.false('account_label' in connection)
+})
+
+test('an agent asks a bounded number of times in a day', async (t) => {
+  const made = await setting()
+  const { lent } = made
+  const { id } = await start(made)
+  await api.delete(`${CONNECTIONS}/${String(id)}`, lent.token).gives(204)
+  await sql(running)`
+    insert into vault_connections (tenant_id, id, connector_id, connector, user_id, subject, requester_type, requester_id,
+      agent_id, status, scopes, created_at, updated_at)
+    select tenant_id, gen_random_uuid(), connector_id, connector, user_id, subject, requester_type, requester_id,
+      agent_id, status, scopes, created_at, updated_at
+    from vault_connections, generate_series(1, 198) where id = ${String(id)}`
+  await start(made)
+  const { headers } = await api.post(CONNECTIONS, lent.token, { connector: 'tracker' }).gives(429)
+  t.is(headers['retry-after'], '600')
 })
 
 test('connectors: templates, conflicts, secrets and requests that do not fit', async (t) => {

@@ -24,7 +24,9 @@ export interface Provider {
   readonly revoked: readonly string[]
   readonly codes: readonly TokenRequest[]
   /** How it answers a code; null as RFC 6749 says. */
-  answer(reply: (() => TokenReply) | null): void
+  answer(reply: (() => TokenReply | Promise<TokenReply>) | null): void
+  /** What it answers where the name of an account is read. */
+  name(reply: () => TokenReply | Promise<TokenReply>): void
   /** Refuses refresh tokens. */
   refuse(error: string | null): void
   /** The person has agreed at the provider: the address to which it sends the browser back. */
@@ -38,7 +40,8 @@ export async function provider(): Promise<Provider> {
   const revoked: string[] = []
   const codes: TokenRequest[] = []
   const challenges = new Map<string, string>()
-  let reply: (() => TokenReply) | null = null
+  let reply: Parameters<Provider['answer']>[0] = null
+  let named: Parameters<Provider['name']>[0] = () => ({ body: { profile: { login: 'octo/cat' } } })
   let refusal: string | null = null
   upstream.answer((request) => {
     const { path, form } = request
@@ -46,7 +49,7 @@ export async function provider(): Promise<Provider> {
       revoked.push(form['token']!)
       return { body: '' }
     }
-    if (path === '/me') return { body: { profile: { login: 'octo/cat' } } }
+    if (path === '/me') return named()
     if (form['grant_type'] === 'refresh_token') {
       return refusal === null
         ? upstream.issue(form['refresh_token']!)
@@ -70,6 +73,9 @@ export async function provider(): Promise<Provider> {
     codes,
     answer: (next) => {
       reply = next
+    },
+    name: (next) => {
+      named = next
     },
     refuse: (error) => {
       refusal = error

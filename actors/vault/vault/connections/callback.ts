@@ -26,6 +26,7 @@ import { eventBy, eventContext, type EventContext } from '../../../domain/events
 import { sha256 } from '../../../domain/secret-hashes.js'
 import type { OAuthDocument } from '../../../domain/vault/secret-documents/oauth.js'
 import type { BrowserSession } from '../../../identity/sign-in/sessions/protocol.js'
+import { inPlace } from '../../../../runtime/kernel/fairness/fair-share.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 import { auditEntry, credentialResource } from '../events.js'
 import { replaceSecret } from '../lapse.js'
@@ -35,24 +36,47 @@ import { connectionEvent, personAsCaller } from './events.js'
 import type { ConnectionsHandler, ConnectionsNeeds } from './needs.js'
 import { agreedOf, withSecret } from './endpoints.js'
 import { departureOf, deny, outcomeOf, tenantOf } from './page.js'
-import { CONNECT_PAGE, type ConnectFailed, type ConnectRefused } from './protocol.js'
+import {
+  CONNECT_PAGE,
+  type ConnectBusy,
+  type ConnectFailed,
+  type ConnectRefused,
+  type ConnectionsProtocol,
+  type FinishConnect,
+} from './protocol.js'
 import { type ProviderTokens, readAccountLabel, redeemCode } from './provider.js'
 import type { ConnectionRow } from '../../../domain/vault/connections.js'
 import { returnAddress } from './request.js'
 
 /** An access token without an end and without a refresh token is used until the provider rejects it. */
 const UNENDING_MS = 10 * 365 * 86_400_000
+const BUSY: ConnectBusy = { tag: 'busy' }
 const UNKNOWN: ConnectRefused = { tag: 'refused', why: 'unknown' }
+
+type Finished = ConnectionsProtocol['finishConnect']['reply']
 
 export const finishConnect: ConnectionsHandler<'finishConnect'> = async (
   needs,
   message,
   context,
 ) => {
-  const { database, clock, sealer, fetch, issuer } = needs
   const read = await needs.browserSessions.read({ token: message.sessionToken }, context)
   if (read.tag !== 'open') return UNKNOWN
   const { session } = read
+  const { tenantId } = session
+  // The place comes before the state, which is used once: the browser may ask again.
+  return inPlace<Finished>(needs.calls, tenantId, await needs.groups.of(tenantId), BUSY, () =>
+    finish(needs, message, session, context),
+  )
+}
+
+async function finish(
+  needs: ConnectionsNeeds,
+  message: FinishConnect,
+  session: BrowserSession,
+  context: MessageContext,
+): Promise<Finished> {
+  const { database, clock, sealer, fetch, issuer } = needs
   // The state determines the tenant, and the transaction crosses tenants.
   const taken = await database.system(async (tx) => {
     const state = await takeConnectionState(tx, sha256(message.state), session.id, clock.now())

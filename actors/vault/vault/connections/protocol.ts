@@ -31,6 +31,8 @@ export type ConnectionsProtocol = {
     | { readonly tag: 'token_direct' }
     | { readonly tag: 'delegation_required' }
     | { readonly tag: 'full'; readonly most: number }
+    /** The agent, or the tenant, has asked for many within a day. */
+    | { readonly tag: 'too_many'; readonly retryAfterSecs: number }
   >
   listConnections: Ask<Page & { readonly caller: Caller }, ConnectionsListed>
   /** The requester polls it while the person decides. */
@@ -50,7 +52,7 @@ export type ConnectionsProtocol = {
   >
   denyConnect: Ask<DecideConnect, ConnectOutcome | SignIn | ConnectRefused>
   /** The provider has sent the person back. */
-  finishConnect: Ask<FinishConnect, ConnectOutcome | ConnectFailed | ConnectRefused>
+  finishConnect: Ask<FinishConnect, ConnectOutcome | ConnectFailed | ConnectBusy | ConnectRefused>
   /** The connections of a person, for the account page. */
   connectionsOfPerson: Ask<PersonHere, { tag: 'seen'; connections: readonly SeenConnection[] }>
   /** The person ends one on the account page. */
@@ -154,6 +156,8 @@ export type ConnectFailed = {
   readonly code: string
   readonly back: string | null
 }
+/** The places for calls to providers are taken. The state stays valid. */
+export type ConnectBusy = { readonly tag: 'busy' }
 export type SignIn = { readonly tag: 'sign_in'; readonly location: string }
 /** `unknown`: no such code or state. `other`: the request is for another person. */
 export type ConnectRefused = { readonly tag: 'refused'; readonly why: 'unknown' | 'other' }

@@ -12,6 +12,8 @@ import { mayReadLabel } from './endpoints.js'
 
 const DEPTH_MAX = 16
 const CHARS_MAX = 16 * 1024
+/** The name is not worth a longer wait. */
+const LABEL_MS_MAX = 5_000
 const LIFETIME_SECS_MAX = 365 * 86_400
 const JSON_ANSWER = { accept: 'application/json', 'user-agent': 'svc' } as const
 
@@ -102,7 +104,8 @@ export async function readAccountLabel(
   if (accountLabel === null || !mayReadLabel(connector)) return null
   try {
     const headers = { ...JSON_ANSWER, authorization: `Bearer ${accessToken}` }
-    const answer = await send(accountLabel.url, { method: 'GET', headers })
+    const signal = AbortSignal.timeout(LABEL_MS_MAX)
+    const answer = await send(accountLabel.url, { method: 'GET', headers, signal })
     if (answer.status !== 200) return null
     const document = parseStrictJson(Buffer.from(await answer.arrayBuffer()), DEPTH_MAX)
     const found = valueAt(document, accountLabel.pointer)

@@ -3,6 +3,7 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import type { Transaction } from '../../../../storage/platform/sql.js'
 import {
   type ConnectionPerson,
+  countConnectionsInTurn,
   delegatesTo,
   findConnectionPerson,
   insertConnection,
@@ -24,6 +25,12 @@ import type { RequestConnection } from './protocol.js'
 const CODE_BYTES = 24
 /** Open requests of a person. */
 const OPEN_MAX = 50
+/** Requests of a day, whatever became of them: a person who denies is not asked without end, and rows stay few. */
+const DAY_SECS = 86_400
+const PER_AGENT_MAX = 200
+const PER_TENANT_MAX = 5_000
+/** Some time until the oldest of a day no longer counts. */
+const RETRY_SECS = 600
 
 export const requestConnection: ConnectionsHandler<'requestConnection'> = async (
   needs,
@@ -63,6 +70,10 @@ export const requestConnection: ConnectionsHandler<'requestConnection'> = async 
       !(await delegatesTo(tx, tenantId, person.sub, agentId, now))
     )
       return { tag: 'delegation_required' } as const
+    const since = new Date(now.getTime() - DAY_SECS * 1000)
+    const made = await countConnectionsInTurn(tx, tenantId, agentId, since)
+    if (made.ofAgent >= PER_AGENT_MAX || made.ofTenant >= PER_TENANT_MAX)
+      return { tag: 'too_many', retryAfterSecs: RETRY_SECS } as const
     const code = random.token(CODE_BYTES)
     const expiresInSecs = settings.connection_ttl_secs
     const row: Omit<ConnectionRow, 'status' | 'updatedAt'> = {
