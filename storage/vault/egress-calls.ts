@@ -5,7 +5,9 @@ import { numberEvents } from '../platform/event-numbers.js'
 import { allRows, type Transaction } from '../platform/sql.js'
 
 /** Events of which one page looks through at most so many. */
-export const SCANNED_MAX = 5_000
+const SCANNED_MAX = 5_000
+/** Calls of one read of a follower. */
+const FOLLOWED_MAX = 500
 
 export type EgressCallRow = {
   readonly id: string
@@ -111,28 +113,36 @@ export async function listEgressCallRows(
   }
 }
 
-/** Events after a sequence, of which calls that match are returned, in order. */
+/**
+ * Events after a sequence, of which calls that match are returned, in order.
+ * @returns also the last event that was looked at, and whether there may be more after it.
+ */
 export async function egressCallsAfter(
   tx: Transaction,
   tenantId: string,
   { types, sequence }: { readonly types: readonly string[]; readonly sequence: number },
   filter: CallFilter,
-): Promise<{ readonly rows: readonly EgressCallRow[]; readonly sequence: number }> {
+): Promise<{
+  readonly rows: readonly EgressCallRow[]
+  readonly sequence: number
+  readonly isMore: boolean
+}> {
   await numberEvents(tx, tenantId)
-  const match = matching(filter, 5)
+  const match = matching(filter, 6)
   const found = await allRows<Partial<EgressCallRow> & { reached: number | null }>(tx, {
     name: 'egress_call.after',
     text: `with next as materialized (
              select * from audit_events where tenant_id = $1 and sequence > $3 order by sequence limit $4)
            select (select max(sequence) from next) as reached, found.* from (select) one left join lateral (
-             select ${COLUMNS} from next where type = any($2::text[]) and ${match.text}) found on true
+             select ${COLUMNS} from next where type = any($2::text[]) and ${match.text}
+             order by sequence limit $5) found on true
            order by found.sequence`,
-    values: [tenantId, types, sequence, SCANNED_MAX, ...match.values],
+    values: [tenantId, types, sequence, SCANNED_MAX, FOLLOWED_MAX, ...match.values],
   })
-  return {
-    rows: found.filter(({ id }) => id !== null) as readonly EgressCallRow[],
-    sequence: found[0]?.reached ?? sequence,
-  }
+  const rows = found.filter(({ id }) => id !== null) as readonly EgressCallRow[]
+  if (rows.length === FOLLOWED_MAX) return { rows, sequence: rows.at(-1)!.sequence, isMore: true }
+  const reached = found[0]?.reached ?? sequence
+  return { rows, sequence: reached, isMore: reached - sequence >= SCANNED_MAX }
 }
 
 export type GrantBudgetRow = {

@@ -8,21 +8,19 @@ import {
   type Release,
   type ShareCounts,
 } from '../../../runtime/kernel/fairness/fair-share.js'
-import { ByteStream } from '../../../runtime/kernel/stream.js'
+import { ByteStream, StreamAborted } from '../../../runtime/kernel/stream.js'
 import { auditHead } from '../../../storage/operations/audit.js'
-import { readTokenStatus } from '../../../storage/oauth/token-sessions.js'
 import type { Database, Transaction } from '../../../storage/platform/sql.js'
 import {
   type EgressCallRow,
   egressCallsAfter,
   findGrantBudgets,
   listEgressCallRows,
-  SCANNED_MAX,
 } from '../../../storage/vault/egress-calls.js'
 import { isUuid } from '../../domain/ids.js'
 import type { ListCursor } from '../../domain/paging.js'
 import type { Principal } from '../../domain/principal.js'
-import { tokenStatusQuery } from '../../domain/token-status.js'
+import { isCallerInForce } from '../../platform/oauth/caller-in-force.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
 import {
   type Call,
@@ -71,9 +69,20 @@ export const egressCallsActor = defineActor<EgressCallsProtocol, Needs>({
       levels,
       counts,
     })
-    const streamOf = (tenantId: string, texts: () => AsyncGenerator<string, void, void>) => {
+    const running = new Set<AbortController>()
+    const endAll = () => {
+      for (const stopping of running) stopping.abort()
+    }
+    signal.addEventListener('abort', endAll, { once: true })
+    const streamOf = ({ tenantId }: Principal, texts: Texts) => {
       const place = open.tryAcquire([tenantId], 1, { groups: groups.known(tenantId) })
-      return isRefused(place) ? null : streamWith(place, texts())
+      if (isRefused(place)) return null
+      const stopping = new AbortController()
+      running.add(stopping)
+      return streamWith(texts, stopping, () => {
+        running.delete(stopping)
+        place()
+      })
     }
     return {
       async listEgressCalls({ limit, after, ...which }, context) {
@@ -82,7 +91,7 @@ export const egressCallsActor = defineActor<EgressCallsProtocol, Needs>({
       },
 
       async exportEgressCalls({ format, ...which }) {
-        const body = streamOf(which.tenantId, () => fileOf(needs, which, format, signal))
+        const body = streamOf(which.principal, (stop) => fileOf(needs, which, format, stop))
         return body === null ? { tag: 'too_many_streams' } : { tag: 'exported', body, format }
       },
 
@@ -97,37 +106,48 @@ export const egressCallsActor = defineActor<EgressCallsProtocol, Needs>({
           )?.sequence ??
           0
         const from = { types: typesOf(kind), sequence }
-        const body = streamOf(tenantId, () => eventsOf(needs, principal, from, filter, signal))
+        const body = streamOf(principal, (stop) => eventsOf(needs, principal, from, filter, stop))
         return body === null ? { tag: 'too_many_streams' } : { tag: 'followed', body }
       },
     }
   },
 })
 
-/** A stream of texts, which leaves its place when it ends. */
-function streamWith(place: Release, texts: AsyncGenerator<string, void, void>): ByteStream {
+type Texts = (stop: AbortSignal) => AsyncGenerator<string, void, void>
+
+/**
+ * A stream of texts, until its reader leaves. Its place is free when its work has ended: readers that come and go do not
+ * run more scans than there are places.
+ */
+function streamWith(begin: Texts, stopping: AbortController, leave: Release): ByteStream {
+  const texts = begin(stopping.signal)
+  const end = () => {
+    stopping.abort()
+    // After the text that is being made.
+    void texts
+      .return()
+      .catch(() => undefined)
+      .finally(leave)
+  }
   return new ByteStream({
     async read() {
       try {
         const { done, value } = await texts.next()
         if (done !== true) return Buffer.from(value)
-        place()
-        return undefined
       } catch (error) {
-        place()
+        end()
         throw error
       }
+      end()
+      return undefined
     },
-    cancel() {
-      place()
-      void texts.return()
-    },
+    cancel: end,
   })
 }
 
 async function pageOf(
   { database, clock }: Needs,
-  { tenantId, kind, since, until, ...filter }: CallsBetween,
+  { principal: { tenantId }, kind, since, until, ...filter }: CallsBetween,
   limit: number,
   after: ListCursor | null,
   options: Partial<Pick<MessageContext, 'signal'>> = {},
@@ -161,7 +181,10 @@ async function callsOf(
   return rows.map((row) => callOf(row, byGrant.get(row.grantId ?? ''), now))
 }
 
-/** The calls as lines, read page by page when the reader wants more. */
+/**
+ * The calls as lines, read page by page when the reader wants more.
+ * @throws {StreamAborted} so that what a revoked caller has got does not look whole.
+ */
 async function* fileOf(
   needs: Needs,
   which: CallsBetween,
@@ -170,9 +193,12 @@ async function* fileOf(
 ): AsyncGenerator<string, void, void> {
   if (format === 'csv') yield CSV_HEAD
   let after: ListCursor | null = null
-  for (let count = 0; count < EXPORTED_MAX && !signal.aborted; ) {
+  for (let count = 0; count < EXPORTED_MAX; ) {
     const limit = Math.min(EXPORT_PAGE, EXPORTED_MAX - count)
-    const page: Awaited<ReturnType<typeof pageOf>> = await pageOf(needs, which, limit, after)
+    const page: Awaited<ReturnType<typeof pageOf>> = await pageOf(needs, which, limit, after, {
+      signal,
+    })
+    if (!(await isInForce(needs, which.principal, signal))) throw new StreamAborted('revoked')
     const { calls, next } = page
     if (calls.length > 0)
       yield format === 'csv'
@@ -184,44 +210,54 @@ async function* fileOf(
   }
 }
 
-/** Server-sent events until the token ends, the process stops, or the longest time. */
+/** Server-sent events until the token or API key ends, the process stops, or the longest time. */
 async function* eventsOf(
-  { database, clock, streamSecs }: Needs,
+  needs: Needs,
   principal: Principal,
   from: { readonly types: readonly string[]; readonly sequence: number },
   filter: Parameters<typeof egressCallsAfter>[3],
   signal: AbortSignal,
 ): AsyncGenerator<string, void, void> {
-  const { tenantId, expiresAtSecs, apiKey = false } = principal
+  const { database, clock, streamSecs } = needs
+  const { tenantId, expiresAtSecs } = principal
   const leftMs = Math.min(streamSecs * 1000, expiresAtSecs * 1000 - clock.now().getTime())
   const endsMs = clock.monotonicMs() + leftMs
   let { sequence } = from
   let beatMs = clock.monotonicMs()
   // An id without data: a client that connects again goes on here.
   yield `retry: 2000\nid: ${sequence}\n\n`
-  while (!signal.aborted && clock.monotonicMs() < endsMs) {
-    if (!apiKey && !(await isInForce(database, principal))) return
-    const read = await database.tenant(tenantId, async (tx) => {
-      const found = await egressCallsAfter(tx, tenantId, { types: from.types, sequence }, filter)
-      return { ...found, calls: await callsOf(tx, tenantId, found.rows, clock.now()) }
-    })
-    const isWhole = read.sequence - sequence < SCANNED_MAX
-    sequence = read.sequence
-    const events = read.calls.map(
-      (call, index) =>
-        `id: ${read.rows[index]!.sequence}\nevent: call\ndata: ${JSON.stringify(call)}\n\n`,
-    )
-    const nowMs = clock.monotonicMs()
-    if (events.length > 0 || nowMs - beatMs >= BEAT_MS) {
-      beatMs = nowMs
-      yield events.length > 0 ? events.join('') : `id: ${sequence}\n\n`
+  try {
+    while (clock.monotonicMs() < endsMs) {
+      const read = await database.tenant(
+        tenantId,
+        async (tx) => {
+          const found = await egressCallsAfter(
+            tx,
+            tenantId,
+            { types: from.types, sequence },
+            filter,
+          )
+          return { ...found, calls: await callsOf(tx, tenantId, found.rows, clock.now()) }
+        },
+        { signal },
+      )
+      if (!(await isInForce(needs, principal, signal))) return
+      sequence = read.sequence
+      const events = read.calls.map(
+        (call, index) =>
+          `id: ${read.rows[index]!.sequence}\nevent: call\ndata: ${JSON.stringify(call)}\n\n`,
+      )
+      const nowMs = clock.monotonicMs()
+      if (events.length > 0 || nowMs - beatMs >= BEAT_MS) {
+        beatMs = nowMs
+        yield events.length > 0 ? events.join('') : `id: ${sequence}\n\n`
+      }
+      if (!read.isMore) await sleep(POLL_MS, undefined, { ref: false, signal })
     }
-    if (isWhole) await sleep(POLL_MS, undefined, { ref: false })
+  } catch (error) {
+    if (!signal.aborted) throw error
   }
 }
 
-/** Crosses tenants, because the agent's home tenant may differ from its token's tenant. */
-async function isInForce(database: Database, principal: Principal): Promise<boolean> {
-  const [status] = await database.system((tx) => readTokenStatus(tx, [tokenStatusQuery(principal)]))
-  return status !== undefined && Object.values(status).every(Boolean)
-}
+const isInForce = ({ database, clock }: Needs, principal: Principal, signal: AbortSignal) =>
+  database.system((tx) => isCallerInForce(tx, principal, clock.now()), { signal })

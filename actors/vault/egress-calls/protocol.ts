@@ -51,6 +51,8 @@ export type Call = z.output<typeof EgressCall>
 
 /** Null: any. */
 export type WhichCalls = {
+  /** Who asks, in their tenant. A file or stream ends when they are revoked. */
+  readonly principal: Principal
   readonly kind: CallKind | null
   readonly agentId: string | null
   readonly credentialId: string | null
@@ -58,7 +60,6 @@ export type WhichCalls = {
   readonly outcome: string | null
 }
 export type CallsBetween = WhichCalls & {
-  readonly tenantId: string
   readonly since: Date | null
   /** Exclusive. */
   readonly until: Date | null
@@ -90,7 +91,6 @@ export type EgressCallsProtocol = {
   /** Server-sent events: each call when it has ended. */
   followEgressCalls: Ask<
     WhichCalls & {
-      readonly principal: Principal
       /** The last event that the caller has. Null: from now on. */
       readonly afterSequence: number | null
     },

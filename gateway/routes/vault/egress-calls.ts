@@ -64,7 +64,7 @@ export const egressCallRoutes: readonly Route[] = [
     capabilities: ['vault.egress_calls'],
     query: PageQuery.safeExtend(Between),
     message: ({ query, principal }) => ({
-      tenantId: principal.tenantId,
+      principal,
       ...betweenOf(query),
       ...readPage(query),
     }),
@@ -76,10 +76,10 @@ export const egressCallRoutes: readonly Route[] = [
     summary: 'Export the calls that left the service, newest first',
     description:
       'As CSV (RFC 4180), or as JSON lines with the members of the list. A cell that a spreadsheet would run as a ' +
-      'formula begins with an apostrophe. At most 100,000 calls.',
+      'formula begins with an apostrophe. At most 100,000 calls. The file breaks off when the token or API key is revoked.',
     query: z.object({ ...Between, format: z.enum(['csv', 'jsonl']).default('csv') }),
     message: ({ query, principal }) => ({
-      tenantId: principal.tenantId,
+      principal,
       ...betweenOf(query),
       format: query.format,
     }),
@@ -97,7 +97,7 @@ export const egressCallRoutes: readonly Route[] = [
     summary: 'Follow the calls that leave the service, as server-sent events',
     description:
       'An event `call` for each call that has ended, with the members of the list. It begins with the next call, or ' +
-      'after Last-Event-ID. The stream ends after some minutes or with the token: connect again.',
+      'after Last-Event-ID. The stream ends after some minutes, or with the token or API key: connect again.',
     query: z.object(Which),
     headers: z.looseObject({
       'last-event-id': z

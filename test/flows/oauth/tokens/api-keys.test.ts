@@ -1,5 +1,6 @@
 /** API keys of tenants: what they may do, how they end, and that their secret is kept nowhere. */
 import test from 'ava'
+import { request } from 'undici'
 import { apiOf, type Json, type Workspace } from '../../../support/api.js'
 import { SERVING_PROCESSES } from '../../../support/fleet/through.js'
 import { owned } from '../../../support/identity/owner.js'
@@ -40,6 +41,19 @@ test('a key has no streams of security events', async (t) => {
   const refused = await api.post('/ssf/streams', secret, {})
   t.like(refused, { status: 403, body: { error: 'forbidden' } })
   await api.post('/ssf/streams', workspace.token, {}).gives(201)
+})
+
+test('a stream of calls ends with its key', async (t) => {
+  const workspace = await api.workspace()
+  const { id, secret } = await made(workspace.token, { name: 'Reader', scopes: ['audit:read'] })
+  const { statusCode, body } = await request(
+    new URL('/api/v1/egress/calls/stream', running.baseUrl),
+    { headers: { authorization: `Bearer ${secret}` } },
+  )
+  t.is(statusCode, 200)
+  const text = body.text()
+  await api.delete(`${KEYS}/${id}`, workspace.token).gives(204)
+  t.true((await text).startsWith('retry: 2000'))
 })
 
 test('a key is shown once, is stored as a hash, and reads what its scopes permit', async (t) => {

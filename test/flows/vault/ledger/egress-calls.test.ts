@@ -229,3 +229,96 @@ test('a stream ends with its token', async (t) => {
   t.is(statusCode, 200)
   t.true((await body.text()).startsWith('retry: 2000'))
 })
+
+/** Keeps the events of a tenant from being numbered, which readers wait for, until `release`. */
+async function numberingHeld({ tenantId }: Setting) {
+  let release = () => {}
+  const released = new Promise<void>((resolve) => (release = resolve))
+  let held = () => {}
+  const isHeld = new Promise<void>((resolve) => (held = resolve))
+  const over = running.db.database.system(async (tx) => {
+    const text = 'select from event_sequences where tenant_id = $1 for update'
+    await tx.query({ name: 'test.hold_numbering', text, values: [tenantId] })
+    held()
+    await released
+  })
+  await isHeld
+  return {
+    async release() {
+      release()
+      await over
+    },
+  }
+}
+
+const waiting = async () => {
+  const [row] = await sql<{ count: number }>(running)`
+    select count(*)::int as count from pg_stat_activity
+    where datname = current_database() and wait_event_type = 'Lock' and query like '%svc_number_events%'`
+  return row!.count
+}
+
+test.serial('the work of a stream ends with its reader', async (t) => {
+  const setting = await settingOf(one)
+  await call(setting, '/echo').gives(200)
+  await ended(setting, 1)
+  const { release } = await numberingHeld(setting)
+  await toolCalled(setting, 'mcp.tool.called', { tool: 'x', outcome: 'ok' })
+  for (const path of ['/stream', '/export']) {
+    const { statusCode, body } = await one.send(CALLS + path, {
+      token: setting.operator,
+      method: 'GET',
+      headers: { 'last-event-id': '0' },
+    })
+    t.is(statusCode, 200)
+    body.on('error', () => {}).resume()
+    await until('it waits', async () => (await waiting()) > 0)
+    body.destroy()
+    await until('its scan has ended', async () => (await waiting()) === 0)
+  }
+  await release()
+})
+
+test.serial('a file whose token is revoked breaks off', async (t) => {
+  const setting = await settingOf(one)
+  await call(setting, '/echo').gives(200)
+  await ended(setting, 1)
+  const { release } = await numberingHeld(setting)
+  await toolCalled(setting, 'mcp.tool.called', { tool: 'x', outcome: 'ok' })
+  const { statusCode, body } = await one.send(`${CALLS}/export`, {
+    token: setting.operator,
+    method: 'GET',
+  })
+  t.is(statusCode, 200)
+  const text = body.text().catch(() => 'broken off')
+  await until('it waits', async () => (await waiting()) > 0)
+  await sql(running)`
+    update sessions set ended_at = now() where tenant_id = ${setting.tenantId}
+    and id = ${String(claimsOf(setting.operator)['sid'])}`
+  await release()
+  t.is(await text, 'broken off')
+})
+
+test.serial('a follower that is far behind gets every call', async (t) => {
+  const setting = await settingOf(one)
+  await call(setting, '/echo').gives(200)
+  await ended(setting, 1)
+  for (let count = 0; count < 1_100; count += 1)
+    await toolCalled(setting, 'mcp.tool.called', { tool: 'x', outcome: 'ok' })
+  const { body } = await one.send(`${CALLS}/stream?kind=mcp`, {
+    token: setting.operator,
+    method: 'GET',
+    headers: { 'last-event-id': '0' },
+  })
+  let seen = ''
+  body.on('error', () => {}).on('data', (chunk: Buffer) => (seen += chunk.toString()))
+  const sequences = () =>
+    [...seen.matchAll(/id: (\d+)\nevent: call\n/g)].map(([, id]) => Number(id))
+  await until('all arrive', () => sequences().length === 1_100)
+  t.is(new Set(sequences()).size, 1_100)
+  t.deepEqual(
+    sequences(),
+    sequences().toSorted((a, b) => a - b),
+  )
+  body.destroy()
+})
