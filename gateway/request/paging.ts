@@ -2,6 +2,7 @@
 import { z } from 'zod'
 import type { ListCursor } from '../../actors/domain/paging.js'
 import { reply, type ReplyContext, type ReplyRule } from '../response/replies.js'
+import { Moment } from './moment.js'
 
 const PAGE_SIZE_DEFAULT = 50
 const PAGE_SIZE_MAX = 200
@@ -18,10 +19,9 @@ export const PageQuery = z
       .meta({
         description: `Rows of a page, 1 to ${PAGE_SIZE_MAX}; default ${PAGE_SIZE_DEFAULT}.`,
       }),
-    cursor_ts: z.iso
-      .datetime()
-      .optional()
-      .meta({ description: 'created_at of the last row seen. Requires cursor_id.' }),
+    cursor_ts: Moment.optional().meta({
+      description: 'created_at of the last row seen. Requires cursor_id.',
+    }),
     cursor_id: z
       .uuid()
       .optional()

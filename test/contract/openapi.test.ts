@@ -136,6 +136,34 @@ test('the served document covers the public routes', async (t) => {
   for (const path of Object.keys(document.paths)) t.true(path in paths, path)
 })
 
+/** The schemas of a part of the document, with those that it names. */
+function* schemasOf(part: unknown, named = new Set<string>()): Generator<Record<string, unknown>> {
+  if (typeof part !== 'object' || part === null) return
+  const node = part as Record<string, unknown>
+  if (!Array.isArray(part)) yield node
+  const { $ref } = node
+  const { schemas } = (document as unknown as { components: { schemas: Record<string, object> } })
+    .components
+  if (typeof $ref === 'string' && !named.has($ref)) {
+    named.add($ref)
+    yield* schemasOf(schemas[$ref.replace(/.*\//, '')], named)
+  }
+  for (const each of Object.values(node)) yield* schemasOf(each, named)
+}
+
+test('every time that a client writes may have an offset', (t) => {
+  const times = Object.entries(served().paths).flatMap(([path, operations]) =>
+    Object.values(operations as Record<string, { parameters?: unknown; requestBody?: unknown }>)
+      .flatMap(({ parameters, requestBody }) => [...schemasOf([parameters, requestBody])])
+      .filter(({ format }) => format === 'date-time')
+      .map(({ pattern }) => ({ path, pattern: String(pattern) })),
+  )
+  t.true(times.length > 50, String(times.length))
+  for (const { path, pattern } of times)
+    for (const time of ['2026-01-01T00:00:00Z', '2026-01-01T02:00:00.123456+02:00'])
+      t.regex(time, new RegExp(pattern, 'u'), path)
+})
+
 test('parameters without which a request is refused are described as required', async (t) => {
   const { paths } = served()
   const at = '/api/v1/public/commerce'

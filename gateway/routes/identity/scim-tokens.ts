@@ -6,6 +6,7 @@ import { presenter } from '../../response/presenter.js'
 import { PageQuery, pageReply, readPage } from '../../request/paging.js'
 import { empty, json, problem, type Route, reply, route } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
+import { Moment } from '../../request/moment.js'
 
 const TOKENS = '/api/v1/scim/tokens'
 const tags = ['SCIM'] as const
@@ -38,11 +39,9 @@ const NewScimToken = ScimToken.extend({
 const CreateScimToken = z
   .object({
     description: z.string().max(255).nullable().optional(),
-    expires_at: z.iso
-      .datetime({ offset: true })
-      .nullable()
-      .optional()
-      .meta({ description: 'In the future. Without it the token does not expire.' }),
+    expires_at: Moment.nullable().optional().meta({
+      description: 'In the future. Without it the token does not expire.',
+    }),
     organization_id: z
       .uuid()
       .nullable()

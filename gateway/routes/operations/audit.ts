@@ -8,6 +8,7 @@ import {
 import { asId } from '../../../actors/domain/ids.js'
 import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { bytes, type ReplyContext, type Route, reply, route } from '../../route.js'
+import { Moment } from '../../request/moment.js'
 
 const PATH = '/api/v1/audit-events'
 const EXPORT_SIZE_DEFAULT = 1_000
@@ -155,8 +156,8 @@ export const auditRoutes: readonly Route[] = [
       actor: Term.overwrite(asId)
         .optional()
         .meta({ description: 'sub of the subject or of an actor' }),
-      since: z.iso.datetime().optional(),
-      until: z.iso.datetime().optional().meta({ description: 'Exclusive' }),
+      since: Moment.optional(),
+      until: Moment.optional().meta({ description: 'Exclusive' }),
       ...About,
     }),
     message: ({ query, principal }) => ({

@@ -40,6 +40,7 @@ import {
 } from '../../route.js'
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { invalidMember } from '../operations/invalid-member.js'
+import { Moment } from '../../request/moment.js'
 
 const CONNECTORS = '/api/v1/vault/connectors'
 const CONNECTIONS = '/api/v1/vault/connections'
@@ -146,7 +147,7 @@ const limits = {
   max_bytes: z.int().min(1).optional().meta({
     description: 'Bytes of the grant. The person may lower them on the page.',
   }),
-  expires_at: time.optional().meta({
+  expires_at: Moment.optional().meta({
     description: 'The end of the grant. The person may choose an earlier one.',
   }),
 }

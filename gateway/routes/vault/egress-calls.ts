@@ -9,6 +9,7 @@ import {
 import { asId } from '../../../actors/domain/ids.js'
 import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import { chunked, problem, type Route, route } from '../../route.js'
+import { Moment } from '../../request/moment.js'
 
 const PATH = '/api/v1/egress/calls'
 const STREAM_RETRY_SECS = 5
@@ -30,8 +31,8 @@ const Which = {
 }
 const Between = {
   ...Which,
-  since: z.iso.datetime().optional(),
-  until: z.iso.datetime().optional().meta({ description: 'Exclusive' }),
+  since: Moment.optional(),
+  until: Moment.optional().meta({ description: 'Exclusive' }),
 }
 
 const whichOf = (query: z.output<z.ZodObject<typeof Which>>) => ({

@@ -16,6 +16,7 @@ import { NewBudget } from '../../../actors/domain/vault/budgets.js'
 import { SECRET_DOCUMENTS } from '../../../actors/domain/vault/secret-documents/documents.js'
 import { idText } from '../../request/ids.js'
 import { presenter } from '../../response/presenter.js'
+import { Moment } from '../../request/moment.js'
 
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER
 
@@ -30,7 +31,6 @@ const label = z
   .max(120)
   .regex(/^\P{Cc}*$/u)
 const hosts = z.array(z.string().max(255)).max(64)
-const time = z.iso.datetime()
 const secret = z.union([
   z.string().min(1).max(65_536),
   ...Object.values(SECRET_DOCUMENTS),
@@ -96,7 +96,7 @@ export const CreateGrant = z
     max_requests: z.int().min(1).max(LIMIT_MAX).optional(),
     max_bytes: z.int().min(1).max(LIMIT_MAX).optional(),
     budget: NewBudget.optional(),
-    expires_at: time.nullable().optional(),
+    expires_at: Moment.nullable().optional(),
   })
   .meta({ id: 'CreateVaultGrant' })
 
@@ -106,7 +106,7 @@ export const CreateLease = z
     byte_budget: z.int().min(1).max(LIMIT_MAX).meta({
       description: 'Budget of request and response body bytes.',
     }),
-    expires_at: time.nullable().optional(),
+    expires_at: Moment.nullable().optional(),
   })
   .meta({ id: 'CreateVaultLease' })
 

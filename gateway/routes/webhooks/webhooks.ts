@@ -24,6 +24,7 @@ import {
 import { idempotencyRefusals } from '../operations/idempotency-refusals.js'
 import { invalidMember } from '../operations/invalid-member.js'
 import { EVENTS_MAX, eventsQuery } from '../events-query.js'
+import { Moment } from '../../request/moment.js'
 
 const tags = ['Webhooks'] as const
 const named = z.object({ id: z.string().max(64) })
@@ -288,7 +289,7 @@ export const webhookRoutes: readonly Route[] = [
     ...managers,
     exposure: 'internal',
     params: named,
-    body: json(z.object({ since: z.iso.datetime() })),
+    body: json(z.object({ since: Moment })),
     message: (request) => ({ ...target(request), since: new Date(request.body.since) }),
     replies: {
       recovered: reply(

@@ -128,6 +128,9 @@ test('events are filtered and listed page by page', async (t) => {
   const until = await api.list(`${PATH}?until=${at}`, token)
   t.is(since.rows.length + until.rows.length, all.length)
   t.true(since.rows.some(({ id }) => id === suspended.rows[0]?.['id']))
+  const plusTwo = new Date(Date.parse(at) + 7_200_000).toISOString().replace('Z', '+02:00')
+  const elsewhere = await api.list(`${PATH}?since=${encodeURIComponent(plusTwo)}`, token)
+  t.deepEqual(elsewhere.rows, since.rows)
   for (const bad of [
     'since=yesterday',
     'limit=0',
