@@ -46,8 +46,6 @@ export function personOf(resource: Resource): Person {
   if (userNameText === null || userNameText.trim() === '')
     throw invalid('invalidValue', 'The attribute userName is required.')
   limit('userName', userNameText, USER_NAME_CHARS_MAX)
-  const external = textIn(externalId)
-  if (external !== null) limit('externalId', external, EXTERNAL_ID_CHARS_MAX)
   const shown = textIn(displayName)
   if (shown !== null && !SHOWN_NAME.test(shown))
     throw invalid(
@@ -70,7 +68,7 @@ export function personOf(resource: Resource): Person {
     throw invalid('invalidValue', `The attributes take more than ${ATTRIBUTES_BYTES_MAX} bytes.`)
   return {
     userName: userNameText,
-    externalId: external,
+    externalId: externalIdIn(externalId),
     displayName: shown,
     profile,
     roles: named.roles,
@@ -240,6 +238,13 @@ export function weakTag(text: string): string {
 function limit(name: string, text: string, most: number): void {
   if (text.length > most)
     throw invalid('invalidValue', `${name} is longer than ${most} characters.`)
+}
+
+/** The externalId of a user or group. An empty one is none. @throws {ScimFault} `invalidValue`. */
+export function externalIdIn(value: unknown): string | null {
+  if (typeof value !== 'string' || value === '') return null
+  limit('externalId', value, EXTERNAL_ID_CHARS_MAX)
+  return value
 }
 
 function textIn(value: Json): string | null {

@@ -4,13 +4,12 @@ import { invalid } from '../faults.js'
 import { type Filter, parsePath } from '../filter.js'
 import { matches } from '../filter-match.js'
 import { type PatchOperation, readOperations } from '../patch.js'
-import { weakTag } from '../person.js'
+import { externalIdIn, weakTag } from '../person.js'
 import type { JsonObject } from '../protocol.js'
 import { isObject, membersOf, readResource, readValue } from '../resource.js'
 import { type Attribute, attributeOf, GROUP_RESOURCE, GROUP_SCHEMA } from '../schema.js'
 
 const DISPLAY_NAME_CHARS_MAX = 255
-const EXTERNAL_ID_CHARS_MAX = 1_024
 const ROLE_CHARS_MAX = 64
 const OPERATIONS_MAX = 1_000
 const BUILT_IN = ['owner', 'admin', 'member']
@@ -159,13 +158,6 @@ function nameIn(value: unknown): string {
       'invalidValue',
       `displayName must have 1 to ${DISPLAY_NAME_CHARS_MAX} characters.`,
     )
-  return value
-}
-
-function externalIdIn(value: unknown): string | null {
-  if (typeof value !== 'string' || value === '') return null
-  if (value.length > EXTERNAL_ID_CHARS_MAX)
-    throw invalid('invalidValue', `externalId is longer than ${EXTERNAL_ID_CHARS_MAX} characters.`)
   return value
 }
 

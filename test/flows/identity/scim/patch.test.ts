@@ -184,6 +184,23 @@ test('what cannot be done is refused with its scimType, and changes nothing', as
   t.is((Object.prototype as Json)['polluted'], undefined)
 })
 
+test('an empty externalId is none', async (t) => {
+  const empty = { externalId: '' }
+  const user = await person(empty)
+  t.false('externalId' in user)
+  t.is((await after(t, user, { op: 'add', path: 'externalId', value: 'e1' }))['externalId'], 'e1')
+  t.false('externalId' in (await after(t, user, { op: 'replace', path: 'externalId', value: '' })))
+  await after(t, user, { op: 'replace', value: { externalId: 'e2' } })
+  t.false('externalId' in (await after(t, user, { op: 'replace', value: empty })))
+  const { userName } = user
+  const put = await directory.send('PUT', `/Users/${String(user['id'])}`, {
+    schemas: [SCIM_USER],
+    userName,
+    ...empty,
+  })
+  t.is(put.status, 200, JSON.stringify(put.body))
+})
+
 test('members that no attribute has are ignored in a value without a path', async (t) => {
   const user = await person()
   const value = { title: 'T', constructor: { y: 2 }, custom: 3 }
