@@ -343,3 +343,32 @@ test('relative times use the largest unit, in every language', (t) => {
     'vor 2 Jahren',
   ])
 })
+
+/** The calls of a text by its name, with the arguments behind it. */
+function* callsIn(source: string): Generator<{ key: string; given: string }> {
+  for (const { index, 0: start, 1: key } of source.matchAll(/\bsay\w*\(\s*'([\w.-]+)'/g)) {
+    let depth = 1
+    let end = index + start.length
+    while (depth > 0 && end < source.length) {
+      if (source[end] === '(') depth += 1
+      if (source[end] === ')') depth -= 1
+      end += 1
+    }
+    yield { key: key!, given: source.slice(index + start.length, end) }
+  }
+}
+
+test('whoever shows a text fills in its placeholders', (t) => {
+  const texts: Texts = TEXTS.en
+  let filled = 0
+  for (const name of readdirSync('gateway', { recursive: true, encoding: 'utf8' })) {
+    if (!/\.(?:eta|ts)$/.test(name)) continue
+    for (const { key, given } of callsIn(readFileSync(`gateway/${name}`, 'utf8'))) {
+      for (const placeholder of formsOf(texts[key] ?? '').flatMap(placeholders)) {
+        filled += 1
+        t.regex(given, new RegExp(`\\b${placeholder.slice(1, -1)}\\b`), `${name}: ${key}`)
+      }
+    }
+  }
+  t.true(filled > 50, String(filled))
+})
