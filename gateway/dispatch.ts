@@ -262,7 +262,8 @@ export class Pipeline {
     const { cors: policy = 'configured', cache } = route.route
     sessionGuard.loadBrowser(context, route.route.security)
     const origin = exchange.headers.get('origin')
-    const corsHeaders = cors.headers(policy, origin, undefined, cache !== undefined)
+    // Refusals before the client is known are read by the pages that a preflight lets call.
+    const corsHeaders = cors.headers(policy, origin, null, cache !== undefined)
     context.cors = corsHeaders instanceof Promise ? await corsHeaders : corsHeaders
 
     if (quotas.enabled) {
@@ -307,8 +308,7 @@ export class Pipeline {
     }
     const request = new RequestView(context, addresses, originOf, parts.value)
     if (origin !== undefined && policy === 'application-origins') {
-      const clientId = clientIdOf(request) ?? undefined
-      context.cors = await cors.headers(policy, origin, clientId)
+      context.cors = await cors.headers(policy, origin, clientIdOf(request))
     }
     if (quotas.enabled && throttling.late.length > 0) {
       const taken = throttling.late.map(({ policy, by }) => ({

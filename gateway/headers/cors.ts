@@ -4,7 +4,7 @@ import type { CorsPolicy } from '../route.js'
 
 /** Looks up the allowed_origins of applications. */
 export interface ApplicationOrigins {
-  /** True if the application lists the origin. With `clientId` null: if any application does. */
+  /** True if the application lists the origin. With `clientId` null or unknown: if any application does. */
   lists(origin: string, clientId: string | null): Promise<boolean>
 }
 
@@ -19,8 +19,9 @@ interface CorsOptions {
 
 export interface Cors {
   /**
-   * CORS headers of an answer. `clientId` null is a preflight. A `cached` answer gets Vary without an Origin too,
-   * because the cache may serve it to another origin (Fetch standard, CORS protocol and HTTP caches).
+   * CORS headers of an answer. `clientId` is null for a preflight, and before the client is known. A `cached` answer gets
+   * Vary without an Origin too, because the cache may serve it to another origin (Fetch standard, CORS protocol and HTTP
+   * caches).
    */
   headers(
     policy: CorsPolicy,

@@ -477,8 +477,8 @@ export const originListedByUrl = (tx: Transaction, origin: string, metadataUrl: 
   })
 
 /**
- * True if the application, or any active application if null, lists the origin or has a redirect URI there. Crosses
- * tenants.
+ * True if the application lists the origin or has a redirect URI there. Without an application of that id, so that its page
+ * reads the refusal, and if null: if any active one does. Crosses tenants.
  */
 export const originListed = (tx: Transaction, origin: string, applicationId: string | null) =>
   onlyValue<boolean>(tx, {
@@ -486,7 +486,8 @@ export const originListed = (tx: Transaction, origin: string, applicationId: str
     text: `select exists (select from application_origins o
                join applications a on a.tenant_id = o.tenant_id and a.id = o.application_id
              where o.origin = any($1) and a.status = 'active'
-               and ($2::uuid is null or a.id = $2)) as listed`,
+               and ($2::uuid is null or a.id = $2
+                 or not exists (select from applications where id = $2))) as listed`,
     values: [[origin, loopbackHostOf(origin)].filter((one) => one !== null), applicationId],
   })
 

@@ -57,7 +57,12 @@ test('the origins of an application follow its changes', async (t) => {
   )
   t.true(await listed(SHOP))
   t.true(await listed(SHOP, id))
-  t.false(await listed(SHOP, random.uuid()))
+  t.true(await listed(SHOP, random.uuid()), 'no such application')
+  const second = random.uuid()
+  await database.tenant(tenantId, (tx) =>
+    insertApplication(tx, { ...application, id: second, secretSha256: null }),
+  )
+  t.false(await listed(SHOP, second), 'another application')
   t.false(await listed(OTHER))
 
   await replaced([OTHER])

@@ -71,7 +71,7 @@ export interface Clients {
   inForce(clientId: string): Promise<Client | null>
   /** Why authentication of these credentials failed, from memory. For the log: the answer must not tell it. */
   whyRefused(presented: ClientAuthentication): WhyRefused
-  /** True if the application, or any application if `clientId` is null, lists the web origin. */
+  /** True if the application lists the web origin. Without such an application: if any does. */
   lists(origin: string, clientId: string | null): Promise<boolean>
 }
 
@@ -192,14 +192,13 @@ export function createClients({
 
   return {
     async lists(origin, clientId) {
-      if (clientId !== null && !isUuid(clientId)) {
-        if (clientIdFault(clientId) !== undefined) return false
+      if (clientId !== null && !isUuid(clientId) && clientIdFault(clientId) === undefined)
         return origins.get(`${clientId} ${origin}`, [], () =>
           database.system((tx) => originListedByUrl(tx, origin, clientId), { pool: 'identity' }),
         )
-      }
-      return origins.get(`${clientId} ${origin}`, clientId === null ? [] : [clientId], () =>
-        database.system((tx) => originListed(tx, origin, clientId), { pool: 'identity' }),
+      const id = clientId !== null && isUuid(clientId) ? clientId : null
+      return origins.get(`${id} ${origin}`, id === null ? [] : [id], () =>
+        database.system((tx) => originListed(tx, origin, id), { pool: 'identity' }),
       )
     },
     async inForce(clientId) {

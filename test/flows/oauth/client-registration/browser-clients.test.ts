@@ -94,6 +94,29 @@ test('the token endpoint is for the origins of redirect URIs', async (t) => {
   t.is((await tokenFrom(loopback, 'https://spa.example'))[1], null, 'of another client')
 })
 
+test('a page reads that its client is gone, and refusals before the client is known', async (t) => {
+  const origin = 'https://gone.example'
+  const metadata = { token_endpoint_auth_method: 'none', redirect_uris: [`${origin}/cb`] }
+  const { path, token, body } = await client.registered(metadata)
+  await client.registered(metadata)
+  t.is((await client.send('DELETE', path, token)).status, 204)
+  t.deepEqual(await tokenFrom(String(body['client_id']), origin), [origin, origin])
+  for (const name of ['made-up', '01a2301d-9fe7-7513-b136-90be4da15146', ''])
+    t.is((await tokenFrom(name, origin))[1], origin, name)
+  const read = (authorization: string, from: string) =>
+    fetch(`${running.baseUrl}/userinfo`, { headers: { origin: from, authorization } })
+  for (const authorization of ['Bearer made-up', 'Bearer a.b.c', 'Basic !', 'DPoP x']) {
+    t.is(readableBy(await read(authorization, origin)), origin, authorization)
+    t.is(readableBy(await read(authorization, 'https://stranger.example')), null)
+  }
+  const faulty = await fetch(`${running.baseUrl}/oauth/token`, {
+    method: 'POST',
+    headers: { origin, 'content-type': 'application/json' },
+    body: '{',
+  })
+  t.deepEqual([Math.floor(faulty.status / 100), readableBy(faulty)], [4, origin])
+})
+
 test('the origins of redirect URIs follow their changes', async (t) => {
   const { path, token, body } = await client.registered({
     token_endpoint_auth_method: 'none',
