@@ -358,7 +358,7 @@ function* callsIn(source: string): Generator<{ key: string; given: string }> {
   }
 }
 
-test('whoever shows a text fills in its placeholders', (t) => {
+test('every shown text has values for its placeholders', (t) => {
   const texts: Texts = TEXTS.en
   let filled = 0
   for (const name of readdirSync('gateway', { recursive: true, encoding: 'utf8' })) {
