@@ -57,6 +57,7 @@ import { settlementRoutes } from './routes/commerce/payouts.js'
 import { federatedLoginRoutes } from './routes/identity/federated-login.js'
 import { sshCertificatesRoutes } from './routes/vault/ssh-certificates.js'
 import { connectedAccountRoutes } from './routes/vault/connections.js'
+import { mcpServerRoutes } from './routes/vault/mcp-servers.js'
 import { vaultRoutes } from './routes/vault/vault.js'
 import { x402PaymentRoutes } from './routes/commerce/x402-payments.js'
 import { walletRoutes } from './routes/commerce/wallets.js'
@@ -96,6 +97,7 @@ export const routes: readonly Route[] = [
   ...vaultRoutes,
   ...approvalRoutes,
   ...connectedAccountRoutes,
+  ...mcpServerRoutes,
   ...egressRoutes,
   ...sshCertificatesRoutes,
   ...agentDocumentRoutes,

@@ -2287,6 +2287,29 @@ alter table mail_tickets enable row level security;
 alter table mail_tickets force row level security;
 create policy tenant on mail_tickets using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
+create table mcp_servers (
+  tenant_id uuid not null,
+  id uuid not null,
+  slug text not null,
+  name text not null,
+  url text not null,
+  credential_id uuid,
+  connector text,
+  allow_private boolean not null,
+  tools jsonb default '[]'::jsonb not null,
+  tools_seen_at timestamp with time zone,
+  created_at timestamp with time zone not null,
+  updated_at timestamp with time zone not null,
+  constraint mcp_servers_pkey PRIMARY KEY (tenant_id, id),
+  constraint mcp_servers_id_key UNIQUE (id),
+  constraint mcp_servers_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX mcp_servers_listed ON public.mcp_servers USING btree (tenant_id, created_at DESC, id DESC);
+CREATE UNIQUE INDEX mcp_servers_slug ON public.mcp_servers USING btree (tenant_id, slug);
+alter table mcp_servers enable row level security;
+alter table mcp_servers force row level security;
+create policy tenant on mcp_servers using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
 create table observed_client_documents (
   tenant_id uuid not null,
   id uuid not null,
@@ -3664,7 +3687,7 @@ create policy tenant on vault_credentials using (svc_visible(tenant_id)) with ch
 create table vault_grants (
   tenant_id uuid not null,
   id uuid not null,
-  credential_id uuid not null,
+  credential_id uuid,
   grantee_type text not null,
   grantee_id text not null,
   capabilities text[] not null,
@@ -3690,6 +3713,10 @@ create table vault_grants (
   approval text default 'none'::text not null,
   approved_at timestamp with time zone,
   approved_delegations text[] default '{}'::text[] not null,
+  mcp_server_id uuid,
+  tools text[],
+  tool_rules jsonb,
+  approved_tools text[] default '{}'::text[] not null,
   constraint vault_grants_pkey PRIMARY KEY (tenant_id, id),
   constraint vault_grants_approval_check CHECK ((approval = ANY (ARRAY['none'::text, 'first'::text, 'each'::text]))),
   constraint vault_grants_bytes_within CHECK (((bytes_used >= 0) AND (bytes_used <= max_bytes))),
@@ -3697,11 +3724,14 @@ create table vault_grants (
   constraint vault_grants_grantee_type_check CHECK ((grantee_type = ANY (ARRAY['agent'::text, 'delegation'::text]))),
   constraint vault_grants_max_bytes_check CHECK ((max_bytes > 0)),
   constraint vault_grants_max_requests_check CHECK ((max_requests > 0)),
+  constraint vault_grants_of_one CHECK (((credential_id IS NULL) = (mcp_server_id IS NOT NULL))) NOT VALID,
   constraint vault_grants_requests_within CHECK (((requests_used >= 0) AND (requests_used <= max_requests))),
+  constraint vault_grants_mcp_server_fkey FOREIGN KEY (tenant_id, mcp_server_id) REFERENCES mcp_servers(tenant_id, id) ON DELETE CASCADE NOT VALID,
   constraint vault_grants_tenant_id_credential_id_fkey FOREIGN KEY (tenant_id, credential_id) REFERENCES vault_credentials(tenant_id, id) ON DELETE CASCADE
 );
 CREATE INDEX vault_grants_listed ON public.vault_grants USING btree (tenant_id, credential_id, created_at DESC, id DESC);
 CREATE INDEX vault_grants_of_grantee ON public.vault_grants USING btree (tenant_id, grantee_type, grantee_id) WHERE (revoked_at IS NULL);
+CREATE INDEX vault_grants_of_server ON public.vault_grants USING btree (tenant_id, mcp_server_id, created_at DESC, id DESC) WHERE (mcp_server_id IS NOT NULL);
 alter table vault_grants enable row level security;
 alter table vault_grants force row level security;
 create policy tenant on vault_grants using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));

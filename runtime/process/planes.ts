@@ -69,6 +69,7 @@ import { signalsActor } from '../../actors/webhooks/signals/actor.js'
 import { signalsWorker } from '../../actors/webhooks/signals/worker.js'
 import { connectionsActor } from '../../actors/vault/vault/connections/actor.js'
 import { connectorsActor } from '../../actors/vault/vault/connections/connectors.js'
+import { mcpServersActor } from '../../actors/vault/vault/mcp-servers/actor.js'
 import { vaultActor } from '../../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../../actors/commerce/payments/reconciliation/worker.js'
 import { walletsActor } from '../../actors/commerce/wallets/actor.js'
@@ -155,6 +156,7 @@ export const placements = [
   placement(sshCertificatesActor, pool('sshca', { threadsMax: SSH_THREADS_MAX }),        A, C   ),
   placement(vaultActor,        inline,                                                   A, C   ),
   placement(connectorsActor,   inline,                                                      C   ),
+  placement(mcpServersActor,   inline,                                                      C   ),
   placement(connectionsActor,  inline,                                                   A      ),
   placement(checkoutActor,     inline,                                                   A      ),
   placement(commerceActor,     inline,                                                      C   ),

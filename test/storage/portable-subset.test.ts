@@ -182,6 +182,7 @@ const WITHOUT_TENANT = [
   'upstream_identities_pkey',
   'upstream_identities_provider_issuer_subject_key',
   'upstream_sign_ins_state_sha256_key',
+  'mcp_servers_id_key',
   'vault_connections_id_key',
   'vault_connections_code',
   'vault_connections_state',

@@ -17,6 +17,16 @@ import { SECRET_DOCUMENTS } from '../../../actors/domain/vault/secret-documents/
 import { idText } from '../../request/ids.js'
 import { presenter } from '../../response/presenter.js'
 import { Moment } from '../../request/moment.js'
+import { problem } from '../../route.js'
+
+/** Replies to who may not grant a credential. */
+export const grantRefusals = {
+  denied: problem(403, 'policy-denied', ({ detail }: { detail: string }) => ({ detail })),
+  direct_token_needed: problem(403, 'forbidden', {
+    reason: 'token_delegated',
+    detail: 'This operation needs a direct token of the owner, not a delegated one.',
+  }),
+}
 
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER
 

@@ -21,6 +21,7 @@ import {
   CredentialSecret,
   credentialRecord,
   grantRecord,
+  grantRefusals,
   leaseRecord,
   operatorRecord,
   PatchCredential,
@@ -36,18 +37,7 @@ const operators = { scheme: 'bearer', scopes: ['vault:manage'] } as const
 const operation = { tags: ['Vault'], exposure: 'internal', security: operators } as const
 
 const unknown = problem(404, 'not-found', { detail: 'There is no such credential.' })
-const ownerRefusals = {
-  denied: problem(403, 'policy-denied', ({ detail }: { detail: string }) => ({ detail })),
-  direct_token_needed: problem(403, 'forbidden', {
-    reason: 'token_delegated',
-    detail: 'This operation needs a direct token of the owner, not a delegated one.',
-  }),
-  step_up: stepUpNeeded,
-}
-const grantRefusals = {
-  denied: ownerRefusals.denied,
-  direct_token_needed: ownerRefusals.direct_token_needed,
-}
+const ownerRefusals = { ...grantRefusals, step_up: stepUpNeeded }
 const revoked = problem(409, 'conflict', { detail: 'The credential is revoked.' })
 
 const found = reply(200, OperatorCredential, ({ credential }: CredentialFound) =>

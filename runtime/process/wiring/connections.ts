@@ -1,4 +1,4 @@
-/** Connected accounts, and the providers at which people connect them. */
+/** Connected accounts, the providers at which people connect them, and MCP servers. */
 import { browserSessions } from '../../../actors/identity/sign-in/sessions/protocol.js'
 import { createBoundedFetch } from '../../../actors/platform/outbound-http/bounded-fetch.js'
 import { targetRules } from '../../../actors/platform/outbound-http/outbound.js'
@@ -7,6 +7,7 @@ import { FRESH_FACTORS_SECS } from '../../../actors/domain/assurance.js'
 import { connectCalls } from '../../../actors/vault/vault/connections/needs.js'
 import { connectionsActor } from '../../../actors/vault/vault/connections/actor.js'
 import { connectorsActor } from '../../../actors/vault/vault/connections/connectors.js'
+import { mcpServersActor } from '../../../actors/vault/vault/mcp-servers/actor.js'
 import { type ActorContext, type ActorWiring, wireActor } from '../../kernel/wiring.js'
 import { egressSettingsOf } from './egress-settings.js'
 import type { SharedNeeds } from './shared-needs.js'
@@ -28,10 +29,15 @@ export function connectionWirings(shared: SharedNeeds): readonly ActorWiring[] {
     const changed = egressForgets(context, resources)
     return { database, clock, random, sealer, fetch, calls, groups, changed, issuer }
   }
+  const urlFaultOf = faultsUnder(targetRules(settings.vault))
   return [
-    wireActor(connectorsActor, (context) => ({
-      ...ending(context),
-      urlFaultOf: faultsUnder(targetRules(settings.vault)),
+    wireActor(connectorsActor, (context) => ({ ...ending(context), urlFaultOf })),
+    wireActor(mcpServersActor, (context) => ({
+      database,
+      clock,
+      random,
+      urlFaultOf,
+      changed: egressForgets(context, resources),
     })),
     wireActor(connectionsActor, (context) => ({
       ...ending(context),

@@ -90,6 +90,7 @@ export async function populateTenant(
     '/api/v1/api-resources/{id}': await apiResource(api, token),
     ...(await connectedAccount(api, token, person)),
     ...(await trustedIssuer(make, String(body['application_id']))),
+    ...(await mcpServer(make)),
     '/api/v1/identity-assertion-policies/{id}': await make('/api/v1/identity-assertion-policies', {
       client_id: String(body['application_id']),
       audience: `https://${crypto.randomUUID()}.example`,
@@ -147,6 +148,16 @@ async function trustedIssuer(make: Make, clientId: string): Promise<Objects> {
   })
   const path = '/api/v1/trusted-issuers/{id}'
   return { [path]: id, [`${path}/rules/{rule_id}`]: rule }
+}
+
+async function mcpServer(make: Make): Promise<Objects> {
+  const path = '/api/v1/mcp-servers'
+  const id = await make(path, {
+    slug: 'tools',
+    name: 'Tools',
+    url: 'https://mcp.example.com/mcp',
+  })
+  return { [`${path}/{id}`]: id }
 }
 
 /** A request to connect an account. */
