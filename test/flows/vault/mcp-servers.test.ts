@@ -69,10 +69,7 @@ test('a credential of the tenant is set only for its hosts, and by who may grant
   const workspace = await api.workspace()
   const { token } = workspace
   const host = new URL(upstream.origin).hostname
-  const [right, wrong] = [
-    await credential(token, [host]),
-    await credential(token, ['a.example']),
-  ]
+  const [right, wrong] = [await credential(token, [host]), await credential(token, ['a.example'])]
   const { body } = await api.post(SERVERS, token, { ...server, credential_id: right }).gives(201)
   t.is(body['credential_id'], right)
   const at = `${SERVERS}/${String(body['id'])}`

@@ -5,10 +5,7 @@ import { isMcpSlugTaken, mcpServerTable } from '../../../../storage/vault/mcp-se
 import { findVaultCredential } from '../../../../storage/vault/vault-credentials.js'
 import type { Caller } from '../../../domain/audit.js'
 import type { Change } from '../../../domain/entities/entity.js'
-import {
-  mcpServer,
-  type McpServerMembers,
-} from '../../../domain/entities/mcp-server.js'
+import { mcpServer, type McpServerMembers } from '../../../domain/entities/mcp-server.js'
 import { invalid, type WriteRefused } from '../../../domain/entities/messages.js'
 import { isForEgress } from '../../../domain/entities/vault.js'
 import { isUuid } from '../../../domain/ids.js'
