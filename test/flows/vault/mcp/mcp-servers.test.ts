@@ -1,9 +1,9 @@
 /** MCP servers of a tenant over HTTP. */
 import test from 'ava'
-import { fixtureOf, ownToken, present } from '../../support/agents/delegation.js'
-import type { Json } from '../../support/api.js'
-import { sql } from '../../support/storage/sql.js'
-import { egressHouse } from '../../support/vault/egress.js'
+import { fixtureOf, ownToken, present } from '../../../support/agents/delegation.js'
+import type { Json } from '../../../support/api.js'
+import { sql } from '../../../support/storage/sql.js'
+import { egressHouse } from '../../../support/vault/egress.js'
 
 const { api, running, upstream } = await egressHouse()
 const SERVERS = '/api/v1/mcp-servers'
