@@ -14,9 +14,11 @@ import { appendStatement } from '../../../storage/platform/outbox.js'
 import { svcBeside } from '../../flows/vault/command.js'
 import { callerOf } from '../../support/agents/journey.js'
 import { relayTo } from '../../support/storage/database-relay.js'
+import { approvalScene } from '../../support/vault/approvals.js'
 import {
   bodyCall,
   closedCalls,
+  CREDENTIALS,
   longAgo,
   ownEgressHouse,
   type Setting,
@@ -263,6 +265,51 @@ test.serial('calls of a killed process get their end events, once', async (t) =>
   const events = await eventsOf(one)
   t.is(events.length, 4)
   t.is(new Set(events.map(({ id }) => id)).size, 4)
+})
+
+test.serial('approvals outlive the process that asked, and each is used once', async (t) => {
+  const budget = { requests: 3, window: 'total' }
+  const { setting, call, answer } = await approvalScene(resources, { approval: 'each', budget })
+  const port = await freePort()
+  const child = await svcBeside(t, running, {
+    ...TEST_DEFAULTS,
+    ...resources.environment,
+    SVC_SERVER__PORT: String(port),
+  })
+  const elsewhere = (path: string, approvalId?: string) =>
+    request(`http://localhost:${port}/v1/proxy`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${setting.delegated}`,
+        'content-type': 'application/json',
+        ...(approvalId === undefined ? {} : { 'x-svc-approval': approvalId }),
+      },
+      body: JSON.stringify({ credential_id: setting.credentialId, url: upstream.origin + path }),
+    })
+  const approved = async (path: string) => {
+    const { statusCode, body } = await elsewhere(path)
+    t.is(statusCode, 202)
+    const { approval_id: id } = (await body.json()) as { approval_id: string }
+    t.is((await answer(id, 'approve')).status, 200)
+    return id
+  }
+  const [unused, used] = [await approved('/echo'), await approved('/silent')]
+  const cut = elsewhere('/silent', used).catch(() => 'cut')
+  await until('the call is under way', () => upstream.requests.at(-1)?.url === '/silent')
+  child.child.kill('SIGKILL')
+  t.is(await child.ended(), 'SIGKILL')
+  t.is(await cut, 'cut')
+
+  t.is((await call({ url: `${upstream.origin}/silent` }, used)).status, 403)
+  const answers = await Promise.all(Array.from({ length: 4 }, () => call({}, unused)))
+  t.deepEqual(answers.map(({ status }) => status).toSorted(), [200, 403, 403, 403])
+  // The call of the killed process counts, and asking does not.
+  const { body: grants } = await resources.api.get(
+    `${CREDENTIALS}/${setting.credentialId}/grants`,
+    setting.operator,
+  )
+  const [grant] = grants as unknown as readonly { budget: { used: object } }[]
+  t.deepEqual(grant!.budget.used, { requests: 2 })
 })
 
 test.serial('a call that was closed as lost gets one end event, and others continue', async (t) => {

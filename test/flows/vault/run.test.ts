@@ -17,7 +17,9 @@ import {
   UPSTREAM_NAME,
 } from '../../support/vault/egress.js'
 import { THROUGH } from '../../support/fleet/through.js'
+import { approvalScene } from '../../support/vault/approvals.js'
 import { svcRunOf } from '../../support/vault/svc-run.js'
+import { until } from '../../support/service/watch.js'
 
 const MIB = 2 ** 20
 const resources = await egressHouse()
@@ -292,4 +294,21 @@ test.serial('a tool of an MCP server calls with the credential', async (t) => {
   // When the host closes stdin, the server and the command end.
   child.stdin.end()
   t.is((await closed)[0], 0)
+})
+
+test.serial('a call waits for the person whose page is printed, and is repeated', async (t) => {
+  const asked = await approvalScene(resources)
+  const own = await svcRunOf(resources, { delegated: await listerOf(asked.setting) })
+  t.teardown(() => own.end())
+  const words = ['run', '--url', resources.running.baseUrl, '--token-file', own.tokenFile, '--']
+  const { child, ended } = own.begin([...words, 'curl', '-sS', '-d', 'amount=5', at('/echo')])
+  let said = ''
+  child.stderr!.on('data', (text: string) => (said += text))
+  const id = () => /\/vault\/approvals\/([0-9a-f-]{36})/.exec(said)?.[1]
+  await until('the page is printed', () => id() !== undefined)
+  t.is((await asked.answer(id()!, 'approve')).status, 200)
+  const { code, out, err } = await ended
+  t.is(code, 0, err)
+  t.is(out, 'amount=5')
+  t.like((await asked.state(id()!)).body, { status: 'used' })
 })
