@@ -158,6 +158,8 @@ export type RelayReport = {
   readonly isHeard: boolean
   /** Token counts that the response reports. */
   readonly tokens: { readonly input: number | null; readonly output: number | null }
+  /** An estimate of all tokens, if the response does not report them; else 0. */
+  readonly unreportedTokens: number
   /** RFC 9209 section 2.3 error type when `outcome` is not `completed`, for Proxy-Status. */
   readonly proxyError: string | null
 }

@@ -208,6 +208,7 @@ function begin(
         return running
       },
       isOver: () => share.isGivenUp || context.abandoned,
+      onAbandoned: (listener) => context.onAbandoned(listener),
       onStart(start) {
         begun.start = start
         if (start.tag === 'relaying') begun.refusal = first.onAnswer?.(start.status) ?? null
@@ -232,6 +233,7 @@ export const UNSENT: RelayReport = {
   durationMs: 0,
   redactions: 0,
   tokens: { input: null, output: null },
+  unreportedTokens: 0,
   isHeard: false,
   proxyError: 'proxy_internal_error',
 }

@@ -118,6 +118,18 @@ export const LIMITS: readonly SeededFault[] = [
     'actors/oauth/tokens/clients.test.ts',
   ),
   fault(
+    'a second try that is not sent does not give back the first',
+    'actors/vault/egress/relay/second-try.ts',
+    ['isHeard: true', 'isHeard: second.isHeard'],
+    'flows/vault/signing/http-signature.test.ts',
+  ),
+  fault(
+    'a cut answer without usage counts by its bytes',
+    'actors/vault/egress/relay/usage.ts',
+    [`outcome === 'completed' && !isSilent`, '!isSilent'],
+    'flows/vault/ledger/egress-budgets.test.ts',
+  ),
+  fault(
     'a signature counts for the budget',
     'actors/vault/egress/sign-request.ts',
     ['isHeard: true', 'isHeard: false'],

@@ -34,7 +34,7 @@ export async function moreOfBudget(
 /** What the end of a call changes in the budget of its grant. */
 export function settlementOf(
   { hold }: CallFacts,
-  { isHeard, requestBytes, tokens }: RelayReport,
+  { isHeard, requestBytes, tokens, unreportedTokens }: RelayReport,
   unusedBytes: number,
 ): BudgetSettlement | null {
   if (hold === undefined) return null
@@ -43,7 +43,8 @@ export function settlementOf(
     hold,
     requestsBack: isHeard ? 0 : 1,
     bytesBack: isHeard ? unusedBytes : unusedBytes + requestBytes,
-    tokens: hold.budget.llmTokens === null ? 0 : (input ?? 0) + (output ?? 0),
+    tokens:
+      hold.budget.llmTokens === null ? 0 : Math.max((input ?? 0) + (output ?? 0), unreportedTokens),
   }
 }
 

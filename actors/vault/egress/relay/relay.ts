@@ -22,7 +22,7 @@ import type { HeaderPair, RelayEnd, RelayLimits, RelayReport } from '../protocol
 import type { ByteBudget } from '../admission/byte-budget.js'
 import type { Redactor } from '../redact/redaction.js'
 import type { SharedReadDispatch } from '../../../platform/outbound-http/upstreams.js'
-import { createUsageReader, NO_TOKENS, type UsageReader } from './usage.js'
+import { createUsageReader, NO_TOKENS, unreportedTokens, type UsageReader } from './usage.js'
 
 /** Largest valid status (RFC 9110 section 15); node:http2 throws for larger ones. */
 const STATUS_MAX = 599
@@ -380,6 +380,9 @@ class RunningRelay implements Relay, Dispatcher.DispatchHandler, DeliveryEvents 
       redactions: redactor?.count ?? 0,
       tokens: this.#usage?.counts ?? NO_TOKENS,
       isHeard: this.#isHeard,
+      unreportedTokens: this.#isHeard
+        ? unreportedTokens(outcome, this.#requestBytes, bytes, this.#usage)
+        : 0,
       proxyError,
     }
     if (outcome !== 'completed') {

@@ -1,4 +1,5 @@
 /** Relays a call, and again if the first answer refuses it and the call can be signed again. */
+import type { MessageContext } from '../../../../runtime/kernel/actor.js'
 import { ByteStream } from '../../../../runtime/kernel/stream.js'
 import type { RelayReport } from '../protocol.js'
 import type { Sending } from '../sending.js'
@@ -16,10 +17,12 @@ type Sends = RelayEvents & {
   readonly relay: (sending: Sending, events: RelayEvents) => Relay
   /** No second try is made: the caller has gone, or its place is another call's. */
   readonly isOver: () => boolean
+  readonly onAbandoned: MessageContext['onAbandoned']
 }
 
 /** Starts the relay. The caller gets the events of the last try. Its report counts both. */
-export function sendWithRetry(first: Sending, { relay, isOver, onStart, onEnd }: Sends): void {
+export function sendWithRetry(first: Sending, sends: Sends): void {
+  const { relay, isOver, onAbandoned, onStart, onEnd } = sends
   const { again } = first
   if (again === null) return void relay(first, { onStart, onEnd })
   /** Until the answer to the caller: a relay may end before its answer begins. And after the decision for a second try. */
@@ -42,11 +45,14 @@ export function sendWithRetry(first: Sending, { relay, isOver, onStart, onEnd }:
   })
 
   async function decide(start: Relaying): Promise<void> {
-    const { text, body } = await beginningOf(start.body)
     const { status, received: headers } = start
+    // Its reader is not the caller yet.
+    const unfollow = onAbandoned(() => cancel(start.body, 'client_closed'))
+    const { text, body } = await beginningOf(start.body)
     const next = isOver() ? null : await again!({ status, headers, text }).catch(() => null)
+    unfollow()
     if (next === null) return answer({ ...start, body })
-    if (body instanceof ByteStream) body.cancel('signed_again')
+    cancel(body, 'signed_again')
     relay(next, {
       onStart,
       onEnd: (second) => onEnd(report === undefined ? second : sum(report, second)),
@@ -54,7 +60,11 @@ export function sendWithRetry(first: Sending, { relay, isOver, onStart, onEnd }:
   }
 }
 
-/** The beginning of a body as text, and a body that still has it. */
+function cancel(body: ByteStream | Uint8Array, reason: string): void {
+  if (body instanceof ByteStream) body.cancel(reason)
+}
+
+/** The beginning of a body as text, and a body that still has it, which cancels the relay. */
 async function beginningOf(body: ByteStream | Uint8Array) {
   if (!(body instanceof ByteStream)) return { text: textOf([body]), body }
   const chunks: Uint8Array[] = []
@@ -71,12 +81,17 @@ async function beginningOf(body: ByteStream | Uint8Array) {
     bytes += chunk.byteLength
   }
   const isWhole = bytes < REASON_BYTES_MAX
-  async function* whole() {
-    yield* chunks
-    if (fault !== undefined) throw fault
-    if (!isWhole) yield* body as ByteStream
-  }
-  return { text: textOf(chunks), body: ByteStream.from(whole()) }
+  const text = textOf(chunks)
+  // A generator over the body would cancel it after the next chunk only.
+  const whole = new ByteStream({
+    async read() {
+      if (chunks.length > 0) return chunks.shift()
+      if (fault !== undefined) throw fault
+      return isWhole ? undefined : body.read()
+    },
+    cancel: (reason) => body.cancel(reason),
+  })
+  return { text, body: whole }
 }
 
 const textOf = (chunks: readonly Uint8Array[]) => Buffer.concat(chunks).toString('latin1')
@@ -89,5 +104,7 @@ function sum(first: RelayReport, second: RelayReport): RelayReport {
     responseBytes: first.responseBytes + second.responseBytes,
     durationMs: first.durationMs + second.durationMs,
     redactions: first.redactions + second.redactions,
+    // A second try that is not sent does not take back the first.
+    isHeard: true,
   }
 }

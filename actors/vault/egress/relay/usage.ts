@@ -4,6 +4,7 @@
  * and `usageMetadata` of Gemini (`promptTokenCount`, `candidatesTokenCount`, `thoughtsTokenCount`), in JSON and
  * server-sent events. A stream reports sums so far: the last ones count.
  */
+import type { RelayEnd } from '../protocol.js'
 
 const KEY = Buffer.from('"usage')
 /** After the key: the rest of its name, and the beginning of its value. */
@@ -19,17 +20,44 @@ export const NO_TOKENS: TokenCounts = { input: null, output: null }
 export interface UsageReader {
   push(chunk: Uint8Array): void
   readonly counts: TokenCounts
+  readonly isEventStream: boolean
 }
 
 /** Null for content types without token usage. */
-export function createUsageReader(contentType: string | undefined): UsageReader | null {
-  return contentType !== undefined && COUNTED.test(contentType) ? new ScanningReader() : null
+export function createUsageReader(contentType = ''): UsageReader | null {
+  return COUNTED.test(contentType) ? new ScanningReader(/event-stream/i.test(contentType)) : null
+}
+
+/** Bytes of a token, of JSON and of an event stream, whose small events say much besides. */
+const TOKEN_BYTES = 4
+const STREAMED_TOKEN_BYTES = 32
+
+/**
+ * An estimate of the tokens of a heard call whose response does not report them: it was cut, or is an event stream without
+ * usage. So a caller that leaves before the usage comes, or does not ask for it, does not call for nothing. Else 0.
+ */
+export function unreportedTokens(
+  outcome: RelayEnd,
+  requestBytes: number,
+  responseBytes: number,
+  usage: UsageReader | null,
+): number {
+  const isEventStream = usage?.isEventStream === true
+  const isSilent = isEventStream && usage.counts.output === null
+  if (outcome === 'completed' && !isSilent) return 0
+  const answerTokenBytes = isEventStream ? STREAMED_TOKEN_BYTES : TOKEN_BYTES
+  return Math.ceil(requestBytes / TOKEN_BYTES + responseBytes / answerTokenBytes)
 }
 
 class ScanningReader implements UsageReader {
+  readonly isEventStream: boolean
   #input: number | null = null
   #output: number | null = null
   #held: Buffer = Buffer.alloc(0)
+
+  constructor(isEventStream: boolean) {
+    this.isEventStream = isEventStream
+  }
 
   get counts(): TokenCounts {
     return { input: this.#input, output: this.#output }

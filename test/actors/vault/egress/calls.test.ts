@@ -209,6 +209,7 @@ const report: RelayReport = {
   durationMs: 1.4,
   redactions: 0,
   tokens: { input: null, output: null },
+  unreportedTokens: 0,
   proxyError: null,
 }
 /** The event data without actor and resource. */

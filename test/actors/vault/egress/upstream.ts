@@ -149,11 +149,19 @@ const ANSWERING: Habits = {
       : response
           .writeHead(403, { 'accept-signature': 'sig1=("@authority");nonce="of the upstream"' })
           .end('sign again')),
+  /** The same, and the answer does not end. */
+  'nonce-held': (_, response, seen) =>
+    void response
+      .writeHead(403, { 'accept-signature': 'sig1=("@authority");nonce="of the upstream"' })
+      .write('sign again', () => (seen.pushed += 1)),
   /** Asks for another signature always. */
   refusing: (_, response) =>
     void response
       .writeHead(403, { 'accept-signature': 'sig1=("@authority");nonce="never enough"' })
       .end('refused'),
+  /** Refuses with so many bytes, and does not end. */
+  'refusing-held': (request, response) =>
+    void response.writeHead(403).write('x'.repeat(Number(request.url!.split('/')[2]))),
   redirect: (_, response) => response.writeHead(302, { location: '/elsewhere' }).end(),
 }
 
@@ -278,6 +286,13 @@ const STREAMING: Habits = {
     const isStream = typeof answer !== 'string'
     response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json')
     response.end(isStream ? answer.map((each) => `data: ${each}\n\n`).join('') : answer)
+  },
+  /** An event stream of so many bytes that reports no tokens; it ends, or is held. */
+  'llm-silent': (request, response) => {
+    const [, , bytes, end] = request.url!.split('/')
+    response.setHeader('content-type', 'text/event-stream')
+    response.write('x'.repeat(Number(bytes)))
+    if (end !== 'held') response.end()
   },
   sse: (_, response) => {
     response.setHeader('content-type', 'text/event-stream')

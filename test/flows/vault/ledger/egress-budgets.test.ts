@@ -2,6 +2,7 @@
 import test from 'ava'
 import type { Json } from '../../../support/api.js'
 import {
+  bodyCall,
   CREDENTIALS,
   delegatedToken,
   egressPair,
@@ -157,6 +158,33 @@ for (const shape of [
     t.like(body, { budget: 'llm_tokens', limit: 42, left: 0 })
   })
 }
+
+test('an answer that does not report its tokens counts by its bytes', async (t) => {
+  const setting = await granted({ llm_tokens: 350, window: 'day' })
+  const used = async () => (await usedOf(setting))['llm_tokens']
+  await call(one, setting, '/llm-silent/3200').gives(200)
+  await until('the whole stream is estimated', async () => (await used()) === 100)
+  const control = new AbortController()
+  const { body } = await one.send('/v1/proxy/body', {
+    token: setting.direct,
+    headers: bodyCall(setting, `${one.upstream.origin}/llm-silent/6400/held`, {
+      'x-svc-method': 'GET',
+      'x-svc-stream-response': 'true',
+    }),
+    signal: control.signal,
+  })
+  let bytes = 0
+  body.on('error', () => {}).on('data', (chunk: Buffer) => (bytes += chunk.byteLength))
+  await until('it has arrived', () => bytes === 6400)
+  control.abort()
+  await until('the cut stream is estimated', async () => (await used()) === 300)
+  // What it reports counts, if that is more.
+  await call(one, setting, '/llm/openai-chat-stream', { stream: true }).gives(200)
+  await until('the tokens are settled', async () => (await used()) === 342)
+  t.is((await call(one, setting, '/llm-silent/3200').gives(200)).status, 200)
+  await until('the budget is used up', async () => (await used()) === 442)
+  t.like((await call(one, setting, '/echo').gives(429)).body, { budget: 'llm_tokens' })
+})
 
 test('a call is admitted while one token is left, and at most as many calls as tokens', async (t) => {
   const setting = await granted({ llm_tokens: 43, window: 'day' })

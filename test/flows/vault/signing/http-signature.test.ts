@@ -9,14 +9,19 @@ import {
   egressHouse,
   settingOf,
 } from '../../../support/vault/egress.js'
+import { startUpstream } from '../../../actors/vault/egress/upstream.js'
 import { raw } from '../../../support/vault/raw.js'
 import { until } from '../../../support/service/watch.js'
 
 const house = await egressHouse()
 const { api, upstream, running } = house
 
-const signing = (secret: unknown = {}) =>
-  settingOf(house, { auth_scheme: 'http_signature', credential_type: 'custom', secret } as Json)
+const signing = (secret: unknown = {}, grant: Json = {}) =>
+  settingOf(
+    house,
+    { auth_scheme: 'http_signature', credential_type: 'custom', secret } as Json,
+    grant,
+  )
 type Made = Awaited<ReturnType<typeof signing>>
 
 const call = ({ delegated, credentialId }: Made, path: string, more: object = {}) =>
@@ -126,6 +131,33 @@ test.serial('an upstream that asks for a nonce gets it once', async (t) => {
   t.is(upstream.requests.length - before, 4)
 })
 
+test.serial('a caller that leaves ends a refused call before and after its answer', async (t) => {
+  const setting = await signing()
+  // Less than is read for a reason of the refusal, and more.
+  for (const bytes of [100, 40_000]) {
+    const control = new AbortController()
+    const path = `/refusing-held/${bytes}`
+    const answer = house
+      .send('/v1/proxy/body', {
+        token: setting.direct,
+        headers: bodyCall(setting, upstream.origin + path, {
+          'x-svc-method': 'GET',
+          'x-svc-stream-response': 'true',
+        }),
+        signal: control.signal,
+      })
+      .catch(() => undefined)
+    await until('the call is refused', () => last().url === path)
+    if (bytes > 16 * 1024) {
+      const { statusCode, body } = (await answer)!
+      t.is(statusCode, 403)
+      body.on('error', () => {}).resume()
+    }
+    control.abort()
+    await until('its connection is closed', () => last().socket.destroyed)
+  }
+})
+
 test.serial('a signature for a request that the agent sends itself', async (t) => {
   const setting = await signing()
   const { credentialId, delegated, direct, agentId } = setting
@@ -179,35 +211,38 @@ test.serial('a signature for a request that the agent sends itself', async (t) =
   t.is((await raw(running, directory)).status, 404)
 })
 
+async function usedOf({ credentialId, operator }: Made): Promise<Json> {
+  const { body } = await api.get(`${CREDENTIALS}/${credentialId}/grants`, operator).gives(200)
+  return ((body as unknown as readonly Json[])[0]!['budget'] as Json)['used'] as Json
+}
+
 test.serial('a signature counts for the budget as a call does', async (t) => {
-  const { tenantId, operator, agentId, credentialId, delegated } = await signing()
-  const grants = `${CREDENTIALS}/${credentialId}/grants`
-  const [open] = (await api.get(grants, operator)).body as unknown as readonly Json[]
-  await api.post(`/api/v1/vault/grants/${String(open!['id'])}/revoke`, operator).gives(200)
-  const budget = { requests: 2, bytes: 100, window: 'month' }
-  await api
-    .post(grants, operator, { grantee_type: 'agent', grantee_id: agentId, budget })
-    .gives(201)
-  const used = async () => {
-    const rows = (await api.get(grants, operator)).body as unknown as readonly Json[]
-    return (rows.find((row) => row['budget'] !== undefined)!['budget'] as Json)['used']
-  }
-  const sign = (url: string) =>
-    api.post('/v1/sign-request', delegated, {
-      credential_id: credentialId,
+  const setting = await signing({}, { budget: { requests: 2, bytes: 100, window: 'month' } })
+  const sign = (path: string) =>
+    api.post('/v1/sign-request', setting.delegated, {
+      credential_id: setting.credentialId,
       method: 'POST',
-      url,
+      url: upstream.origin + path,
       body_base64: Buffer.alloc(10).toString('base64'),
     })
-  await sign(`${upstream.origin}/a`).gives(200)
-  await until(
-    'the signature is settled',
-    async () => (await closedCalls(house, tenantId, 1)).length === 1,
-  )
-  await until('its bytes are', async () => ((await used()) as Json)['bytes'] === 10)
-  t.like(await used(), { requests: 1, bytes: 10 })
-  await sign(`${upstream.origin}/b`).gives(200)
-  t.like((await sign(`${upstream.origin}/c`).gives(429)).body, { budget: 'requests', left: 0 })
+  await sign('/a').gives(200)
+  await until('it is settled', async () => (await usedOf(setting))['bytes'] === 10)
+  t.deepEqual(await usedOf(setting), { requests: 1, bytes: 10 })
+  await sign('/b').gives(200)
+  t.like((await sign('/c').gives(429)).body, { budget: 'requests', left: 0 })
+})
+
+test.serial('a second try that is not sent does not give back the first', async (t) => {
+  const setting = await signing({}, { budget: { requests: 1, window: 'month' } })
+  const own = await startUpstream({ tls: true })
+  const { delegated, credentialId, tenantId } = setting
+  const url = `${own.origin}/nonce-held`
+  const answer = api.post('/v1/proxy', delegated, { credential_id: credentialId, url }).gives(502)
+  await until('it is refused', () => own.pushed === 1)
+  await own.close()
+  await answer
+  await closedCalls(house, tenantId, 1)
+  t.deepEqual(await usedOf(setting), { requests: 1 })
 })
 
 test.serial('the directory is signed by each of its keys', async (t) => {
