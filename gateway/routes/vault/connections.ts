@@ -369,9 +369,9 @@ const outcome = choice<ConnectOutcome, 'back' | 'shown'>(
   },
 )
 
-/** The value of a parameter, which must not be repeated (RFC 6749 section 3.1). */
+/** The value of a parameter, which must not be repeated. An empty one is none (RFC 6749 section 3.1). */
 function single(fields: FormFields, name: string): string | null {
-  const values = fields.filter(([each]) => each === name)
+  const values = fields.filter(([each, value]) => each === name && value !== '')
   return values.length === 1 ? values[0]![1] : null
 }
 

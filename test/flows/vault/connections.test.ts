@@ -53,8 +53,11 @@ test('an agent asks, the person connects, and egress uses and refreshes the toke
     code_challenge_method: 'S256',
   })
   const back = at.agree(location)
-  const done = await person.browser.get(back)
+  const shown = await person.browser.get(back)
+  const done = await person.browser.follow(shown)
   t.is(done.status, 200, done.html)
+  const reloaded = await person.browser.get(String(shown.headers['location']))
+  t.true(reloaded.html.includes('data-connection="active"'), 'a reload shows it again')
   t.true(done.html.includes('data-connection="active"'))
   t.is((await person.browser.get(back)).status, 404, 'the state is used once')
   t.is(at.codes.length, 1)
@@ -199,14 +202,21 @@ test('iss, errors of the provider, and no', async (t) => {
   })
   t.true((await person.browser.get(wrong)).html.includes('data-connection="failed"'))
   t.is(at.codes.length, 0, 'the code is not sent')
-  const fault = at.agree(await approve(person, await open()), { error: 'server_error' })
-  t.true((await person.browser.get(fault)).html.includes('data-connection="failed"'))
+  for (const more of [{}, { code: '' }, { code: 'c' }]) {
+    const members = { error: 'server_error', ...more }
+    const fault = at.agree(await approve(person, await open()), members)
+    t.true((await person.browser.get(fault)).html.includes('data-connection="failed"'))
+  }
+  const empty = at.agree(await approve(person, await open()), { code: '', error: '' })
+  t.true((await person.browser.get(empty)).html.includes('data-connection="failed"'))
+  t.is(at.codes.length, 0, 'no code is sent')
   t.is((await read(made, asked['id']))['status'], 'pending')
   const no = at.agree(await approve(person, await open()), {
     error: 'access_denied',
     iss: at.upstream.origin,
   })
-  t.true((await person.browser.get(no)).html.includes('data-connection="denied"'))
+  const refused = await person.browser.follow(await person.browser.get(no))
+  t.true(refused.html.includes('data-connection="denied"'))
   t.is((await read(made, asked['id']))['status'], 'denied')
 
   const second = await start(made)
@@ -226,7 +236,7 @@ test('another person, another session and an unknown code get nothing', async (t
   const location = await approve(made.person, await openConnect(made.person, asked['connect_url']))
   const back = made.at.agree(location)
   t.is((await other.browser.get(back)).status, 404)
-  t.is((await made.person.browser.get(back)).status, 200, 'the state is still there')
+  t.is((await made.person.browser.get(back)).status, 303, 'the state is still there')
 })
 
 test('the grant is never for another person, and ends with the last delegation', async (t) => {
@@ -273,8 +283,8 @@ test('a silent provider holds few places, and a person beyond them tries again',
   const other = await setting()
   t.is((await connected(other)).connection['status'], 'active')
   answer()
-  for (const page of await Promise.all(waiting)) t.is(page.status, 200)
-  t.is((await person.browser.get(backs[8]!)).status, 200, 'the state is still there')
+  for (const page of await Promise.all(waiting)) t.is(page.status, 303)
+  t.is((await person.browser.get(backs[8]!)).status, 303, 'the state is still there')
   for (const id of ids) t.is((await read(made, id))['status'], 'active')
 })
 

@@ -155,7 +155,8 @@ export function connecting({ api, running }: Pick<EgressHouse, 'api' | 'running'
       const asked = await start(made, more)
       const page = await openConnect(made.person, asked['connect_url'])
       const location = await approve(made.person, page)
-      const done = await made.person.browser.get(made.at.agree(location))
+      const { browser } = made.person
+      const done = await browser.follow(await browser.get(made.at.agree(location)))
       return { asked, done, connection: await read(made, asked['id']) }
     },
     call: ({ at }: Pick<Setting, 'at'>, token: string, credentialId: unknown) =>

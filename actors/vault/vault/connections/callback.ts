@@ -40,6 +40,7 @@ import {
   CONNECT_PAGE,
   type ConnectBusy,
   type ConnectFailed,
+  type ConnectOutcome,
   type ConnectRefused,
   type ConnectionsProtocol,
   type FinishConnect,
@@ -99,8 +100,10 @@ async function finish(
   if (left.agreed !== agreedOf(stored)) return refuse('connector_changed')
   const connector = await withSecret(sealer, stored)
   if (!(await isFromProvider(needs, connector, message.iss))) return refuse('iss')
-  if (message.error === 'access_denied') return deny(needs, row, session, message.address, context)
-  if (message.code === null) return refuse(`error_${(message.error ?? 'none').slice(0, 64)}`)
+  if (message.error === 'access_denied')
+    return onPage(row, await deny(needs, row, session, message.address, context))
+  if (message.error !== null || message.code === null)
+    return refuse(`error_${(message.error ?? 'none').slice(0, 64)}`)
   const redirectUri = `${issuer}${CONNECT_PAGE}/callback`
   const sent = { code: message.code, redirectUri, verifier: left.verifier }
   const tokens = await redeemCode(fetch, connector, sent, clock)
@@ -109,8 +112,14 @@ async function finish(
   const made = { row, connector, session, tokens, label, address: message.address }
   if (!(await keep(needs, made, context))) return outcomeOf(row, 'over', null)
   await needs.changed(row.tenantId)
-  return outcomeOf(row, 'active', returnAddress(row, 'active'))
+  return onPage(row, outcomeOf(row, 'active', returnAddress(row, 'active')))
 }
+
+/** A result without a return address is on the page of the request, so that loading it again shows it again. */
+const onPage = (row: ConnectionPage, outcome: ConnectOutcome): ConnectOutcome => ({
+  ...outcome,
+  location: outcome.location ?? `${CONNECT_PAGE}/${row.code!}`,
+})
 
 const failed = (row: ConnectionPage): ConnectFailed => ({
   tag: 'failed',
