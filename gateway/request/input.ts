@@ -41,7 +41,11 @@ type PartsRead =
 const BODY_MS_MAX = 600_000
 const NO_BYTES = new Uint8Array(0)
 /** Tags of operations whose protocol has one media type, so that Accept chooses nothing. */
-const PROTOCOLS: ReadonlySet<string> = new Set(['OAuth', 'Verifiable credentials'])
+const PROTOCOLS: ReadonlySet<string> = new Set([
+  'OAuth',
+  'Verifiable credentials',
+  'Shared signals',
+])
 /**
  * Bytes of a too large body that are read and dropped, so that a client that writes its whole request before it
  * reads gets the answer.
@@ -174,8 +178,8 @@ export class InputReader {
 const accepted = (value: unknown) => ({ ok: true, value }) as const
 
 /**
- * Negotiated routes also answer clients that do not accept HTML, with a redirect or an error. OAuth and credential
- * issuers answer JSON whatever a client accepts (RFC 6749 section 5.1): many send the Accept of a browser.
+ * Negotiated routes also answer clients that do not accept HTML, with a redirect or an error. OAuth, credential
+ * issuers and shared signals answer JSON whatever a client accepts (RFC 6749 section 5.1): many send the Accept of a browser.
  */
 const isAcceptable = ({ route, offers }: CompiledRoute, accept: string | undefined): boolean =>
   accept === undefined ||

@@ -1,4 +1,5 @@
 /** Streams of security events, and the subjects that receivers took out of them (docs/guides/webhooks/shared-signals.md). */
+import type { Email } from '../../actors/domain/email.js'
 import type { StreamStatus } from '../../actors/domain/webhooks/signals.js'
 import { keysIn, OWN_FIRST } from '../identity/email-keys.js'
 import { notifyAfterCommit } from '../platform/transaction.js'
@@ -239,7 +240,7 @@ export const addSubjectRow = (
   })
 
 /** The `sub` of the user with an address. Crosses tenants, because accounts have none. */
-export const subjectOfEmail = (tx: Transaction, tenantId: string, email: string) =>
+export const subjectOfEmail = (tx: Transaction, tenantId: string, email: Email) =>
   firstValue<string>(tx, {
     name: 'signal_subject.of_email',
     text: `select u.sub from accounts a join tenant_users u on u.tenant_id = $1 and u.account_id = a.id

@@ -9,6 +9,7 @@ import {
   subjectOfEmail,
 } from '../../../storage/webhooks/signal-streams.js'
 import type { Transaction } from '../../../storage/platform/sql.js'
+import { soughtEmail } from '../../domain/email.js'
 import type { MemberInvalid } from '../../domain/entities/messages.js'
 import type { SignalsHandler, SignalsNeeds } from './needs.js'
 import type { ChangeSubject, StreamUnknown, SubjectChanged, TooManySubjects } from './protocol.js'
@@ -41,8 +42,9 @@ async function principalOf(
   if (format === 'iss_sub' && iss !== undefined && sub !== undefined)
     return iss === issuer ? sub : null
   if (format === 'opaque' && id !== undefined) return id
-  if (format !== 'email' || email === undefined) return UNREADABLE
-  return (await database.system((tx) => subjectOfEmail(tx, tenantId, email), context)) ?? null
+  const address = format === 'email' && email !== undefined ? soughtEmail(email) : undefined
+  if (address === undefined) return UNREADABLE
+  return (await database.system((tx) => subjectOfEmail(tx, tenantId, address), context)) ?? null
 }
 
 const COMPLEX_USERS = ['user', 'agent'] as const

@@ -370,6 +370,33 @@ test('the roles of a user change', async (t) => {
   t.deepEqual(eventOf(changed!)['claims'], { roles: ['editor'] })
 })
 
+test('an address of a subject has the one type, whatever a receiver accepts', async (t) => {
+  const stream = await streaming(await api.workspace())
+  for (const [email, status] of [
+    ['a@.example.com', 400],
+    ['a@example..com', 400],
+    ['no address', 400],
+    ['a@b\u00fccher.example', 200],
+    ['a&b@example.com', 200],
+  ] as const) {
+    const subject = { format: 'email', email }
+    const answer = await fetch(`${running.baseUrl}/ssf/subjects:add`, {
+      method: 'POST',
+      headers: {
+        authorization: `Bearer ${stream.token}`,
+        'content-type': 'application/json',
+        accept: 'text/html',
+      },
+      body: JSON.stringify({ stream_id: stream.streamId, subject }),
+    })
+    t.is(answer.status, status, email)
+  }
+  const listed = await fetch(`${running.baseUrl}/ssf/streams?stream_id=${stream.streamId}`, {
+    headers: { authorization: `Bearer ${stream.token}`, accept: 'application/secevent+jwt' },
+  })
+  t.is(listed.status, 200)
+})
+
 test('a subject that was taken out of a stream is put back', async (t) => {
   const workspace = await api.workspace()
   const stream = await streaming(workspace)
