@@ -325,7 +325,7 @@ export const egressRoutes: readonly Route[] = [
     path: '/v1/sign-request',
     summary: 'Sign a request that the agent sends itself',
     description:
-      'For credentials with the auth_scheme http_signature. It is decided like a call. Nothing is sent; ' +
+      'For credentials with the auth_scheme http_signature. It is decided and counted like a call. Nothing is sent; ' +
       'the answer has the header fields to add.',
     security: { scheme: 'bearer', scopes: ['vault:read'] },
     throttle: [{ policy: 'egress', by: byAgent }],

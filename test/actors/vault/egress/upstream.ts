@@ -287,11 +287,12 @@ const STREAMING: Habits = {
     response.setHeader('content-type', isStream ? 'text/event-stream' : 'application/json')
     response.end(isStream ? answer.map((each) => `data: ${each}\n\n`).join('') : answer)
   },
-  /** An event stream of so many bytes that reports no tokens; it ends, or is held. */
+  /** An event stream of so many bytes: it ends without usage, or is held after its first usage. */
   'llm-silent': (request, response) => {
     const [, , bytes, end] = request.url!.split('/')
+    const begun = end === 'held' ? `data: ${LLM_ANSWERS['anthropic-stream']![0]}\n\n` : ''
     response.setHeader('content-type', 'text/event-stream')
-    response.write('x'.repeat(Number(bytes)))
+    response.write(begun.padEnd(Number(bytes), 'x'))
     if (end !== 'held') response.end()
   },
   sse: (_, response) => {
