@@ -128,16 +128,36 @@ test('every required parameter has an example that satisfies its schema', (t) =>
   t.deepEqual(faults, [])
 })
 
-test('every answer that is text has an example', (t) => {
-  const isBinary = (type: string) => /^(?:image\/|font\/|application\/octet-stream)/.test(type)
-  const without = cases.flatMap(({ operation: { operationId, responses } }) =>
-    Object.entries(responses).flatMap(([status, { content = {} }]) =>
-      Object.entries(content)
-        .filter(([type, { example }]) => example === undefined && !isBinary(type))
-        .map(([type]) => `${operationId} ${status} ${type}`),
+test('every body and every answer that is text has an example', (t) => {
+  const isBinary = (type: string) =>
+    /^(?:image\/|font\/|application\/octet-stream|multipart\/)/.test(type)
+  const without = cases.flatMap(({ operation: { operationId, requestBody, responses } }) =>
+    [{ request: requestBody ?? {} }, responses].flatMap((parts: Operation['responses']) =>
+      Object.entries(parts).flatMap(([status, { content = {} }]) =>
+        Object.entries(content)
+          .filter(([type, { example }]) => example === undefined && !isBinary(type))
+          .map(([type]) => `${operationId} ${status} ${type}`),
+      ),
     ),
   )
   t.deepEqual(without, [])
+})
+
+test('an example of text has the form of its media type', (t) => {
+  const texts = cases.flatMap(({ operation: { operationId, responses } }) =>
+    Object.values(responses).flatMap(({ content = {} }) =>
+      Object.entries(content).map(([type, { example }]) => ({ operationId, type, example })),
+    ),
+  )
+  const lines = texts.filter(({ type }) => type === 'application/x-ndjson')
+  t.true(lines.length > 1)
+  for (const { operationId, example } of lines)
+    for (const line of String(example).trimEnd().split('\n'))
+      t.notThrows(() => void JSON.parse(line), operationId)
+  for (const { operationId, type, example } of texts)
+    if (type === 'text/csv') t.false(String(example).startsWith('{'), operationId)
+  const { example: metrics } = texts.find(({ operationId }) => operationId === 'getMetrics')!
+  t.regex(String(metrics), /^# HELP \w+ .*\n# TYPE \w+ (?:counter|gauge)\n\w+\S* \d+\n$/)
 })
 
 test('examples are recorded for operations that exist', (t) => {

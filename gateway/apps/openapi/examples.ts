@@ -62,19 +62,26 @@ export function recordedExamples(issuer: string): Examples {
   return examples
 }
 
-/** Answers that are neither JSON nor a page, by their media type. Images and the like have no example as text. */
+/** Bodies that are neither JSON, a form nor a page, by their media type. Images and the like have no example as text. */
 const OTHERS: Readonly<Record<string, string>> = {
   'application/jwt': EXAMPLE_JWT,
   'application/token-introspection+jwt': EXAMPLE_JWT,
   'application/statuslist+jwt': EXAMPLE_JWT,
+  'application/secevent+jwt': EXAMPLE_JWT,
   'application/x-ndjson': '{"id":"0199c5a0-8c1e-7b60-9d35-1f2a3b4c5d6e"}\n',
   'text/csv': 'email,name\r\nann@example.com,Ann\r\n',
   'text/css': ':root { color-scheme: light dark }\n',
   'text/javascript': 'export {}\n',
   'text/markdown': '# svc\n',
   'text/plain': 'example',
-  // The answer of an upstream.
+  // What an upstream gets and answers.
   '*/*': '{"object":"list","data":[]}',
+}
+
+/** Answers whose text has a form that its media type does not say. */
+const TEXTS: Readonly<Record<string, string>> = {
+  getMetrics:
+    '# HELP svc_share_refused_total Refusals.\n# TYPE svc_share_refused_total counter\nsvc_share_refused_total{resource="egress_calls"} 1\n',
 }
 
 /** Parameters whose name means something else elsewhere. */
@@ -97,8 +104,9 @@ export function addExamples(document: object, issuer: string): void {
       parameter.example ??= own ?? composed(schema, schemas, 'request', name)
     }
     for (const [type, media] of Object.entries(operation.requestBody?.content ?? {})) {
-      if (!isJson(type) && type !== 'application/x-www-form-urlencoded') continue
-      give(media, found?.request ?? composed(media.schema, schemas, 'request'))
+      if (isJson(type) || type === 'application/x-www-form-urlencoded')
+        give(media, found?.request ?? composed(media.schema, schemas, 'request'))
+      else give(media, OTHERS[type])
     }
     for (const [status, { content = {} }] of Object.entries(operation.responses)) {
       for (const [type, media] of Object.entries(content)) {
@@ -106,8 +114,9 @@ export function addExamples(document: object, issuer: string): void {
         if (type.startsWith('text/html')) give(media, PAGE)
         else if (isJson(type)) give(media, same ?? composed(media.schema, schemas, 'answer'))
         else if (Number(status) < 300) {
-          // The JSON of an operation with several media types is recorded.
-          give(media, typeof same === 'string' ? same : OTHERS[type.split(';')[0]!])
+          // One of the media types of an operation is recorded.
+          const isSame = typeof same === 'string' && same.startsWith('{') === type.includes('json')
+          give(media, isSame ? same : (TEXTS[operation.operationId] ?? OTHERS[type.split(';')[0]!]))
         }
       }
     }
