@@ -390,16 +390,19 @@ const EXPECTED = new Set(['authorization_pending', 'slow_down', 'use_dpop_nonce'
 /** Statuses that clients meet in normal use: a wrong path, a price that is to be paid, what is not built. */
 const USUAL = new Set([402, 404, 405, 425, 501])
 
-/** The level of a request's log line: by status (docs/reference/operations.md, Logs). */
-function levelOf(
+/** Faults of a server that this one called, and of the version of a request. */
+const FOREIGN = new Set([502, 505])
+
+/** The level of a request's log line: by status (docs/guides/operations/trace.md, Logs). Exported for tests. */
+export function levelOf(
   status: number,
   error: string | null,
   isQuiet: boolean,
 ): 'debug' | 'info' | 'warn' | 'error' {
   // Health probes report 503 for as long as the process is not ready.
   if (isQuiet && (status < 400 || status === 404 || status === 503)) return 'debug'
-  // Tenants cause it, as they cause 429.
-  if (error === 'share_exhausted') return 'warn'
+  // Tenants cause it, as they cause 429, and others cause what is wrong with their server or their request line.
+  if (error === 'share_exhausted' || FOREIGN.has(status)) return 'warn'
   if (status >= 500 && !USUAL.has(status)) return 'error'
   if (status < 400 || USUAL.has(status)) return 'info'
   return error !== null && EXPECTED.has(error) ? 'info' : 'warn'

@@ -1,6 +1,7 @@
 import { once } from 'node:events'
 import { connect, type IncomingHttpHeaders, sensitiveHeaders } from 'node:http2'
 import test from 'ava'
+import { levelOf } from '../../gateway/response/respond.js'
 import { PROBLEM_TYPES } from '../../gateway/response/problems.js'
 import { onEachTransport, type OnTransport, openStage } from './stage.js'
 
@@ -195,4 +196,12 @@ test('http2: fields that differ in each answer stay out of the table of the clie
   ]
   t.deepEqual(headers[sensitiveHeaders]?.toSorted(), ['ratelimit', 'x-request-id'])
   t.regex(headers['x-request-id'] as string, UUID)
+})
+
+test('faults of others are no errors of the service in its log', (t) => {
+  const levels = [400, 404, 429, 500, 501, 502, 503, 504, 505].map((status) =>
+    levelOf(status, null, false),
+  )
+  t.deepEqual(levels, ['warn', 'info', 'warn', 'error', 'info', 'warn', 'error', 'error', 'warn'])
+  t.is(levelOf(503, 'share_exhausted', false), 'warn')
 })
