@@ -103,14 +103,15 @@ export const egressCallRoutes: readonly Route[] = [
     headers: z.looseObject({
       'last-event-id': z
         .string()
-        .regex(/^[0-9]{1,15}$/)
+        .regex(/^[0-9]{0,15}$/)
         .optional(),
     }),
     message: ({ query, headers, principal }) => ({
       principal,
       ...whichOf(query),
       afterSequence:
-        headers['last-event-id'] === undefined ? null : Number(headers['last-event-id']),
+        // Some clients send an empty one before the first event.
+        headers['last-event-id'] ? Number(headers['last-event-id']) : null,
     }),
     replies: {
       followed: chunked(['text/event-stream'], () => [['content-type', 'text/event-stream']]),

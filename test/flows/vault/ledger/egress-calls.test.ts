@@ -195,9 +195,11 @@ test('the stream sends each call of the tenant, and goes on after the last event
   await until('the failed call arrives', () => failed.calls().length === 1)
   t.is(failed.calls()[0]!.data['outcome'], 'upstream_error')
   const [first] = all.calls()
+  const empty = await follow('', { 'last-event-id': '' })
   const later = await follow('', { 'last-event-id': first!.sequence })
   await until('the second call arrives again', () => later.calls().length === 1)
-  for (const { end } of [all, failed, later]) end()
+  t.deepEqual(empty.calls(), [], 'an empty id is none')
+  for (const { end } of [all, failed, empty, later]) end()
 })
 
 test('a tenant has eight streams at most', async (t) => {
