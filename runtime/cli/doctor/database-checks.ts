@@ -267,7 +267,7 @@ function audienceChecks(patient: Patient, url: string): Promise<readonly Check[]
       const { rows } = await client.query<{ slug: string; id: string; audience: string }>(
         `with hosted as (
            select a.tenant_id, a.id, a.audience, t.slug, t.environment,
-             lower(substring(a.audience from '^(?:https?|wss?)://(?:[^/?@]*@)?([^/:?]+)')) as host
+             rtrim(lower(substring(a.audience from '^(?:https?|wss?)://(?:[^/?@]*@)?([^/:?]+)')), '.') as host
            from applications a join tenants t on t.id = a.tenant_id
            where a.audience not like 'urn:svc:application:%')
          select h.slug, h.id, h.audience from hosted h
