@@ -21,6 +21,7 @@ const NAMED = [
   ['sso_provider', 'sso_providers', 'name'],
   ['webhook', 'webhooks', `split_part(url, '/', 3)`],
   ['product', 'products', 'name'],
+  ['vault_credential', 'vault_credentials', 'label'],
 ] as const
 
 const THINGS = NAMED.map(

@@ -5,13 +5,13 @@ import { BRAND_PATH } from '../../pages/platform/style.js'
 import { type ConsoleAction, filled, get, isItem, type Item, valueAt } from './declaration.js'
 import {
   bodyOf,
-  documentFields,
   exampleOf,
   type Field,
   fieldAt,
   formOf,
   inputsOf,
   isHidden,
+  memberFields,
   rowsTyped,
   type Typed,
   typedIn,
@@ -43,6 +43,7 @@ const LOGO = get('/api/v1/tenant/branding/assets/{kind}')
 /** The resource whose objects a member names. */
 const REFERENCES: Readonly<Record<string, string>> = {
   agent_id: 'agents',
+  credential_id: 'vault-credentials',
   delegation_id: 'delegations',
   grantee_id: 'agents',
   organization_id: 'organizations',
@@ -53,12 +54,11 @@ const REFERENCES: Readonly<Record<string, string>> = {
   token_of: 'vault-credentials',
   user_id: 'people',
 }
-const SUGGESTIONS_MAX = 100
-type Suggestion = { readonly id: string; readonly name: string }
+/** Objects to choose from. */
+export const SUGGESTIONS_MAX = 100
+export type Suggestion = { readonly id: string; readonly name: string }
 type Suggestions = ReadonlyMap<string, readonly Suggestion[]>
 
-/** The member that may hold a document. */
-const SECRET = 'secret'
 /** The field of a file. */
 const FILE = 'file'
 
@@ -81,10 +81,10 @@ export class ConsoleActions extends VisitedPages {
     const { resource, ids } = place
     const { say } = languageOf(visit.request)
     const route = site.routeOf(action)!
-    const fields = fieldsOf(site, action)
     const found = await this.target(visit, place)
     if ('answer' in found) return this.missing(visit, place, found.answer)
     const { item } = found
+    const fields = fieldsOf(site, action, item)
     const values: Typed =
       again?.typed ??
       Object.assign(
@@ -153,7 +153,10 @@ export class ConsoleActions extends VisitedPages {
   }
 
   /** The objects that a field may name, by the member. Their names are shown. */
-  private async suggestionsFor(visit: Visit, fields: readonly Field[]): Promise<Suggestions> {
+  protected async suggestionsFor(
+    visit: Visit,
+    fields: readonly Pick<Field, 'name' | 'columns'>[],
+  ): Promise<Suggestions> {
     const all = fields.flatMap((field) => [field, ...field.columns])
     const found = all.map(async ({ name }): Promise<readonly [string, readonly Suggestion[]]> => {
       const member = name.split('.').at(-1)!
@@ -197,11 +200,11 @@ export class ConsoleActions extends VisitedPages {
     const { site } = this.needs
     const action = place.action!
     const { ids } = place
-    const fields = fieldsOf(site, action)
-    const typed = typedIn(fields, sent)
     // What does not exist for the user is not found, whatever the form says.
     const found = await this.target(visit, place)
     if ('answer' in found) return this.missing(visit, place, found.answer)
+    const fields = fieldsOf(site, action, found.item)
+    const typed = typedIn(fields, sent)
     const query = new URLSearchParams(visit.request.query as [string, string][])
     if (query.has('rows'))
       return this.form(visit, place, action, { typed, problem: null, isOpen: true })
@@ -256,7 +259,9 @@ export class ConsoleActions extends VisitedPages {
     const answer = await this.call(visit, call)
     if (answer.status === 401) return refusedToken(answer, call, page)
     if (answer.status >= 400) {
-      const fields = fieldsOf(this.needs.site, action)
+      const found = await this.target(visit, place)
+      if ('answer' in found) return this.missing(visit, place, found.answer)
+      const fields = fieldsOf(this.needs.site, action, found.item)
       const problem = problemOf(answer, (pointer) => fieldAt(fields, pointer))
       return this.form(visit, place, action, { typed, problem })
     }
@@ -315,13 +320,15 @@ export class ConsoleActions extends VisitedPages {
   }
 }
 
-function fieldsOf(site: Site, action: ConsoleAction): readonly Field[] {
-  const { without = [], fixed = {}, document } = action
+function fieldsOf(site: Site, action: ConsoleAction, item: Item | null): readonly Field[] {
+  const { without = [], fixed = {} } = action
+  const schemas = typeof action.schemas === 'function' ? action.schemas(item) : action.schemas
   return formOf(site.routeOf(action)!)
     .filter(({ name }) => !(name in fixed))
-    .flatMap((field) =>
-      document !== undefined && field.name === SECRET ? documentFields(document, SECRET) : [field],
-    )
+    .flatMap((field) => {
+      const schema = schemas?.[field.name]
+      return schema === undefined ? [field] : memberFields(schema, field)
+    })
     .filter(({ name }) => !without.includes(name))
 }
 

@@ -2,12 +2,15 @@
  * Calls of the API on behalf of a signed-in user, in this process and through the pipeline of HTTP: the same route,
  * authorization, validation, rate limits and audit. The console has no other way to read or to change anything.
  */
+import type { ByteStream } from '../../../runtime/kernel/stream.js'
 import {
   BodyUnreadable,
   type Answer,
   type HeaderFields,
   type HttpExchange,
   type HttpExchangeHandler,
+  type StreamedAnswer,
+  type StreamEnd,
 } from '../../http-exchange.js'
 import type { AnyRouteRequest } from '../../route.js'
 
@@ -30,6 +33,8 @@ export type ApiAnswer = {
   readonly text: string
   /** The parsed body. Null without a body, or if it is not JSON. */
   readonly json: unknown
+  /** The body of an answer that is written while it is made, such as a file. The caller reads or cancels it. */
+  readonly stream?: ByteStream | undefined
 }
 
 /** The request of a browser on whose behalf the API is called. */
@@ -102,16 +107,29 @@ class InnerExchange implements HttpExchange {
     throw new Error('the console calls no operation with a streamed body')
   }
 
-  async relay(): Promise<never> {
-    throw new Error('the console calls no operation with a streamed answer')
+  /** Hands the body to the page, which relays it to the browser. */
+  async relay({ body, ...head }: StreamedAnswer): Promise<StreamEnd> {
+    if (this.answered) {
+      body.cancel('it was answered before')
+      return 'left'
+    }
+    this.resolveWith(head, '', body)
+    return 'complete'
   }
 
-  send({ status, block, headers, body }: Answer): void {
+  send({ body, ...head }: Answer): void {
     if (this.answered) return
+    this.resolveWith(head, body === null || typeof body === 'string' ? (body ?? '') : decode(body))
+  }
+
+  private resolveWith(
+    { status, block, headers }: Pick<Answer, 'status' | 'block' | 'headers'>,
+    text: string,
+    stream?: ByteStream,
+  ): void {
     this.answered = true
     const pairs = new Map([...block.pairs, ...headers])
-    const text = body === null || typeof body === 'string' ? (body ?? '') : decode(body)
-    this.resolve({ status, header: (name) => pairs.get(name), text, json: parsed(text) })
+    this.resolve({ status, header: (name) => pairs.get(name), text, json: parsed(text), stream })
   }
 
   onAborted(): void {

@@ -12,6 +12,8 @@ export type Item = Readonly<Record<string, unknown>>
 /** An operation of the API, by the method and path of its route. */
 export type Operation = { readonly method: Method; readonly path: string }
 
+type Schemas = Readonly<Record<string, z.ZodType>>
+
 export type ConsoleAction = Operation & {
   /** The last segment of its page. Its label is `do.<name>`. */
   readonly name: ActionName
@@ -21,10 +23,10 @@ export type ConsoleAction = Operation & {
   readonly first?: readonly string[] | undefined
   /** Members of the body that the form does not offer. */
   readonly without?: readonly string[] | undefined
-  /** Members of the body that the action sets. */
+  /** Members of the body, or of the query of a file, that the action sets. */
   readonly fixed?: Item | undefined
-  /** The schema of the document that the member `secret` holds. The form has its members. */
-  readonly document?: z.ZodType | undefined
+  /** Schemas of members in place of the schemas of the body: of a document, the form has its members. */
+  readonly schemas?: Schemas | ((item: Item | null) => Schemas) | undefined
   /** Known values of a list, from which the form lets people choose. Others can be typed. */
   readonly offers?: Readonly<Record<string, readonly string[]>> | undefined
   /** The form starts with the values of the object. */
@@ -39,6 +41,8 @@ export type ConsoleAction = Operation & {
   readonly upload?: readonly string[] | undefined
   /** No link leads to it: a page sends its form. */
   readonly hidden?: boolean | undefined
+  /** The answer is a file. A filtered list has a link to the file of what it shows. */
+  readonly downloads?: { readonly type: string; readonly file: string } | undefined
   /** The answer is a separate page, as a result of a check. */
   readonly shows?: boolean | undefined
 }
@@ -67,6 +71,8 @@ export type ConsoleResource = {
   readonly query?: Readonly<Record<string, string>> | undefined
   /** Query of the first page. */
   readonly from?: Readonly<Record<string, string>> | undefined
+  /** The first page begins with the objects of this query. */
+  readonly begins?: Readonly<Record<string, string>> | undefined
   readonly within?: string | undefined
   /** Reads one object. Without it, an object of the list is shown. */
   readonly item?: Operation | undefined
@@ -98,8 +104,6 @@ export type ConsoleResource = {
   readonly healthy?: boolean | undefined
   /** The ids have a time (UUIDv7): an object is looked for among objects from around that time. */
   readonly timed?: boolean | undefined
-  /** What its action `export` gives. */
-  readonly exports?: { readonly type: string; readonly file: string } | undefined
   /** The page may reload itself every ten seconds. */
   readonly live?: boolean | undefined
   /** The capability without which the API answers that the feature is off. */

@@ -9,6 +9,8 @@ type FieldKind =
   | 'secret'
   /** A secret of several lines, such as a private key. */
   | 'key'
+  /** A text of several lines. */
+  | 'texts'
   | 'number'
   | 'boolean'
   | 'choice'
@@ -40,7 +42,19 @@ export type Field = {
 /** What was typed, by the name of its input. Several values of one name are lines. */
 export type Typed = Readonly<Record<string, string>>
 
-const SECRETS = new Set(['secret', 'client_secret', 'password', 'refresh_token'])
+const SECRETS = new Set([
+  'secret',
+  'client_secret',
+  'password',
+  'refresh_token',
+  'secret_access_key',
+  'session_token',
+])
+/** Members of documents, where a name alone does not say what they are. */
+const IN_DOCUMENTS: Readonly<Record<string, FieldKind>> = {
+  'secret.key': 'secret',
+  'secret.string': 'texts',
+}
 /** The members of a public key (RFC 7517 section 4), whose schema names none. */
 const KEY_MEMBERS = ['kid', 'kty', 'crv', 'x', 'y', 'n', 'e', 'alg', 'use']
 const KEY = 'key'
@@ -59,9 +73,15 @@ export function formOf(route: Route): readonly Field[] {
   return fields
 }
 
-/** The fields of the document that a member holds. */
-export const documentFields = (type: z.ZodType, member: string): readonly Field[] =>
-  fieldsIn(schemaOf(type)).map((field) => ({ ...field, name: `${member}.${field.name}` }))
+/** The fields of a member with another schema: of each member of a document, or the one of a plain value. */
+export function memberFields(type: z.ZodType, { name: member, required }: Field): readonly Field[] {
+  const { root, resolved } = schemaOf(type)
+  if (resolved(root).type !== 'object') return fieldsAt(member, resolved(root), required, resolved)
+  return fieldsIn({ root, resolved }).map((field) => {
+    const name = `${member}.${field.name}`
+    return { ...field, name, kind: IN_DOCUMENTS[name] ?? field.kind }
+  })
+}
 
 /** True for a field whose value is not shown again. */
 export const isHidden = ({ kind }: Pick<Field, 'kind'>): boolean =>
@@ -354,8 +374,8 @@ function meantByText(
   if (kind === 'boolean') return { value: trimmed === 'true' }
   if (kind === 'time')
     return { value: shownIn({ kind }, before) === trimmed ? before : asTime(trimmed) }
-  // A secret may begin or end with a space.
-  return { value: kind === 'secret' ? text : trimmed }
+  // A secret may begin or end with a space, and what is signed with a line break.
+  return { value: kind === 'secret' || kind === 'texts' ? text : trimmed }
 }
 
 /** A time as browsers send it is in UTC. Other text stays as it is. */

@@ -1,6 +1,6 @@
 /** The pages of the console that read: overview, lists, objects, and checks. */
 import type { Language } from '../../pages/platform/language.js'
-import { ConsoleActions } from './actions.js'
+import { ConsoleActions, type Suggestion, SUGGESTIONS_MAX } from './actions.js'
 import type { ApiAnswer } from './api.js'
 import { chartsOf, PERIODS } from './charts.js'
 import {
@@ -44,6 +44,9 @@ const RECENT = '8'
 const DAY_MS = 86_400_000
 const EXPIRING_DAYS = 14
 const KEYS_MAX = 200
+/** How many calls that wait, and connections, the overview looks at. */
+const WAITING_MAX = 50
+const CONNECTIONS_MAX = 200
 /** How many receivers are asked for their last deliveries. */
 const HEALTH_MAX = 20
 const RECENT_DELIVERIES = 1
@@ -143,11 +146,14 @@ export class ConsolePages extends ConsoleActions {
       isKnown &&= answer.status === 200
       return this.withHealth(visit, resource, rowsOf(resource, answer.json).filter(isItem))
     }
-    const [receivers, keys, activity] = await Promise.all([
+    const [waiting, connections, receivers, keys, activity] = await Promise.all([
+      read('approvals', { status: 'pending', limit: String(WAITING_MAX) }),
+      read('connections', { limit: String(CONNECTIONS_MAX) }),
       read('webhooks', { limit: String(HEALTH_MAX) }),
       read('api-keys', { limit: String(KEYS_MAX) }),
       day,
     ])
+    const isLost = ({ status }: Item) => status === 'needs_reauthorization'
     isKnown &&= activity === null || activity.status === 200
     const counted = isItem(activity?.json) ? activity.json : {}
     const since = String(counted['from'])
@@ -158,6 +164,8 @@ export class ConsolePages extends ConsoleActions {
     const isExpiring = ({ status, expires_at: at }: Item) =>
       status === 'active' && String(at) < soon
     const found = [
+      ['approvals', waiting.length, '/approvals?status=pending'],
+      ['connections', connections.filter(isLost).length, '/connections'],
       ['webhooks', receivers.filter(({ health }) => health === 'failing').length, '/webhooks'],
       ['keys', keys.filter(isExpiring).length, '/api-keys'],
       ['refused', Number(refused ?? 0), `/audit?type=${REFUSED}&since=${since.slice(0, 16)}`],
@@ -223,11 +231,21 @@ export class ConsolePages extends ConsoleActions {
     const times = Object.entries(sent).map(([name, text]) => [name, asTime(text)])
     const path = listCall(resource, ids, { ...resource.from, ...Object.fromEntries(times) })
     const isAsked = asks === undefined || sent[asks] !== undefined
-    const answer = isAsked ? await this.call(visit, { method: 'GET', path }) : null
+    const [answer, begins, suggestions] = await Promise.all([
+      isAsked ? this.call(visit, { method: 'GET', path }) : null,
+      this.beginning(visit, place, sent),
+      this.suggestionsFor(
+        visit,
+        filters.map((name) => ({ name, columns: [] })),
+      ),
+    ])
     if (answer?.status === 401) return refusedToken(answer, null, listPath(place))
     const here = listPath(place)
     const on = canRefresh && query.get('live') === '1'
-    const read = answer === null ? [] : rowsOf(resource, answer.json).filter(isItem)
+    const later = answer === null ? [] : rowsOf(resource, answer.json).filter(isItem)
+    const idOf = (row: Item) => row[resource.id ?? 'id']
+    const known = new Set(begins.map(idOf))
+    const read = [...begins, ...later.filter((row) => !known.has(idOf(row)))]
     const rows = await this.withHealth(visit, resource, read)
     const failed = answer !== null && answer.status !== 200
     const table = await this.table(visit, place, failed ? [] : rows, language)
@@ -252,19 +270,35 @@ export class ConsolePages extends ConsoleActions {
       actions: actions.map((action, index) => {
         const link = linkTo(action, here, index === 0)
         const query = new URLSearchParams(sent).toString()
-        const isFiltered = action.name === 'export' && query !== ''
+        const isFiltered = action.downloads !== undefined && query !== ''
         return isFiltered ? { ...link, path: `${link.path}?${query}` } : link
       }),
       bulk: this.bulkOf(visit, place),
-      filters: filters.map((name) => this.filter(resource, name, sent[name] ?? '', language)),
+      filters: filters.map((name) =>
+        this.filter(resource, name, sent[name] ?? '', language, suggestions.get(name) ?? []),
+      ),
       filtered: filters.some((name) => name !== 'sort' && name in sent),
       total: language.say(next === null && !isLater ? 'console.total' : 'console.total.page', {
         count: table.rows.length,
       }),
-      live: canRefresh ? { on, path: on ? here : `${here}?live=1` } : null,
+      live: canRefresh
+        ? { on, path: `${here}?${new URLSearchParams({ ...sent, ...(on ? {} : { live: '1' }) })}` }
+        : null,
       next,
       later: isLater,
     })
+  }
+
+  /** The objects with which the first page of an unfiltered list begins. */
+  private async beginning(
+    visit: Visit,
+    { resource, ids }: Place,
+    sent: Readonly<Record<string, string>>,
+  ): Promise<readonly Item[]> {
+    const { begins } = resource
+    if (begins === undefined || Object.keys(sent).length > 0) return []
+    const path = listCall(resource, ids, begins)
+    return rowsOf(resource, (await this.call(visit, { method: 'GET', path })).json).filter(isItem)
   }
 
   /** The actions that a list offers for many of its objects. Null: none. */
@@ -291,6 +325,7 @@ export class ConsolePages extends ConsoleActions {
     name: string,
     value: string,
     language: Language,
+    suggested: readonly Suggestion[],
   ) {
     const route = this.needs.site.routeOf(list!)
     const { kind, options }: Partial<Field> = route === null ? {} : queryField(route, name)
@@ -301,12 +336,21 @@ export class ConsolePages extends ConsoleActions {
       return language.say(`console.sort.${option.startsWith('-') ? 'down' : 'up'}`, { member })
     }
     const all = choices[name] ?? options ?? []
+    const known = suggested.some(({ id }) => id === value) || value === ''
+    // With more objects than a choice has, an id can be typed.
+    const named =
+      suggested.length === 0 || suggested.length >= SUGGESTIONS_MAX
+        ? []
+        : [...suggested, ...(known ? [] : [{ id: value, name: value }])]
     return {
       name,
       label: labelOf(name),
       value,
       type: kind === 'time' ? 'datetime-local' : 'text',
-      choices: all.map((option) => ({ value: option, text: text(option) })),
+      choices: [
+        ...all.map((option) => ({ value: option, text: text(option) })),
+        ...named.map(({ id, name: text }) => ({ value: id, text })),
+      ],
     }
   }
 
@@ -412,21 +456,16 @@ export class ConsolePages extends ConsoleActions {
         (name === 'after_sequence' ||
           (filters.includes(name) && queryField(route, name).kind !== undefined)),
     )
-    const asked = new URLSearchParams(known).toString()
+    const { downloads, fixed = {} } = action
+    const asked = new URLSearchParams([
+      ...known.map(([name, value]): [string, string] => [name, asTime(value)]),
+      ...Object.entries(fixed).map(([name, value]): [string, string] => [name, String(value)]),
+    ]).toString()
     const path = `${filled(action.path, place.ids)}${asked === '' ? '' : `?${asked}`}`
     const answer = await this.call(visit, { method: 'GET', path })
     if (answer.status === 401) return refusedToken(answer, null, listPath(place))
     if (answer.status !== 200) return this.missing(visit, place, answer)
-    if (action.name === 'export')
-      return {
-        form: 'body',
-        status: 200,
-        contentType: place.resource.exports?.type ?? null,
-        body: answer.text,
-        headers: {
-          'content-disposition': `attachment; filename="${place.resource.exports?.file}"`,
-        },
-      }
+    if (downloads !== undefined) return fileOf(answer, downloads)
     const language = languageOf(visit.request)
     const body = isItem(answer.json) ? answer.json : {}
     const next = body['next_after_sequence']
@@ -453,6 +492,33 @@ export class ConsolePages extends ConsoleActions {
         back: listPath(place),
       },
     )
+  }
+}
+
+/** The file that an operation writes. */
+function fileOf(
+  { text, stream }: ApiAnswer,
+  { type, file }: NonNullable<ConsoleAction['downloads']>,
+): Outcome {
+  const disposition = `attachment; filename="${file}"`
+  if (stream === undefined)
+    return {
+      form: 'body',
+      status: 200,
+      contentType: type,
+      body: text,
+      headers: { 'content-disposition': disposition },
+    }
+  return {
+    form: 'relayed',
+    isOwn: true,
+    status: 200,
+    headers: [
+      ['content-type', `${type}; charset=utf-8`],
+      ['content-disposition', disposition],
+    ],
+    body: stream,
+    unsent: () => ({ name: 'server-error' }),
   }
 }
 

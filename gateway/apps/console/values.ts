@@ -7,15 +7,30 @@ import type { ApiAnswer } from './api.js'
 /** A label of the catalogue, or the English words of a member name. */
 type Label = { readonly key: MessageKey | null; readonly text: string }
 
+/** How words of names are written that are no words of English. */
+const SPELLED: Readonly<Record<string, string>> = {
+  aws: 'AWS',
+  github: 'GitHub',
+  hmac: 'HMAC',
+  http: 'HTTP',
+  mcp: 'MCP',
+  oauth: 'OAuth',
+  uri: 'URI',
+  uris: 'URIs',
+  url: 'URL',
+  utf8: 'UTF-8',
+}
+
 /** The first of these keys that has a text, or English words. */
 function wordsOf(keys: readonly string[], name: string): Label {
-  const words = name
+  const text = name
     .replaceAll(/[_.-]+/g, ' ')
-    .replace(/\buris?\b|\burl\b|\bid\b/g, (word) =>
-      word === 'id' ? word : word.startsWith('uri') ? word.replace('uri', 'URI') : 'URL',
-    )
-  const text = words.charAt(0).toUpperCase() + words.slice(1)
-  return { key: keys.find(isMessage) ?? null, text }
+    .replaceAll(/[a-z0-9]+/g, (word) => SPELLED[word] ?? word)
+    .replaceAll(/\b(?:rfc|sha)(?=\d)/g, (word) => `${word.toUpperCase()}-`)
+  return {
+    key: keys.find(isMessage) ?? null,
+    text: text.charAt(0).toUpperCase() + text.slice(1),
+  }
 }
 
 export function labelOf(member: string): Label {
@@ -59,15 +74,36 @@ type Value =
   | { readonly kind: 'many'; readonly values: readonly Value[] }
   | { readonly kind: 'id' | 'code' | 'image' | 'text'; readonly text: string }
 
+type Status = Extract<Value, { kind: 'status' }>
+
 /** A member with its label and value. */
 type Fact = { readonly name: string; readonly label: Label; readonly value: Value }
 
 const TIME = /^\d{4}-\d{2}-\d{2}T[\d:.]+Z$/
-const STATUS = new Set(['status', 'outcome', 'state', 'environment', 'health', 'receiver_type'])
+const STATUS = new Set([
+  'status',
+  'outcome',
+  'state',
+  'environment',
+  'health',
+  'receiver_type',
+  'template',
+])
+/** Members whose known values are said in words. */
+const WORDS = new Set([
+  'kind',
+  'approval',
+  'auth_scheme',
+  'credential_type',
+  'grantee_type',
+  'window',
+])
 const ON = new Set(['active', 'enabled', 'ready', 'valid'])
 const ID =
-  /(?:^|_)(?:id|ids|sub|kid|hash|fingerprint|did|sequence|serial)$|^(?:previous_|last_)?hash$|^event_number$/
+  /(?:^|_)(?:id|ids|sub|kid|hash|sha256|fingerprint|did|sequence|serial)$|^(?:previous_|last_)?hash$|^event_number$/
 const CODE = /(?:^|_)(?:uri|uris|url|issuer|audience|resource|domain|address|algorithm)$/
+/** Members with the subject of a person. */
+const SUBJECT = /^(?:sub|subject|decided_by)$/
 /** Members with the type of an event. */
 const EVENT = /^(?:event_)?type$/
 const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
@@ -75,12 +111,16 @@ const UUID = /^[0-9a-f]{8}-(?:[0-9a-f]{4}-){3}[0-9a-f]{12}$/
 const TONES: Readonly<Record<string, Tone>> = {
   ...tones(
     'ok',
-    'invite create healthy active succeeded success paid verified delivered valid completed accepted ok won',
+    'invite create healthy active succeeded success paid verified delivered valid completed accepted ok won approved used',
   ),
-  ...tones('warn', 'invited pre_provisioned pending retrying deprecated processing past_due open'),
+  ...tones(
+    'warn',
+    'needs_reauthorization client_closed invited pre_provisioned pending retrying deprecated processing past_due open',
+  ),
   ...tones(
     'bad',
-    'refused failing suspended failed failure denied revoked expired removed disabled frozen lost',
+    'refused failing suspended failed failure denied revoked expired removed disabled frozen lost ' +
+      'upstream_error budget_exhausted idle_timeout hop_timeout',
   ),
 }
 
@@ -88,7 +128,7 @@ function tones(tone: Tone, words: string): Record<string, Tone> {
   return Object.fromEntries(words.split(' ').map((word) => [word, tone]))
 }
 
-export const statusOf = (text: string): Value => ({
+export const statusOf = (text: string): Status => ({
   kind: 'status',
   text,
   tone: TONES[text] ?? '',
@@ -120,6 +160,7 @@ export function valueOf(item: Item, member: string, reading: Reading): Value {
   const isImage = name === 'url' && typeof mediaType === 'string' && mediaType.startsWith('image/')
   if (isImage || text.startsWith('data:image/')) return { kind: 'image', text }
   if (STATUS.has(name)) return statusOf(text)
+  if (WORDS.has(name) && isMessage(`status.${text}`)) return { ...statusOf(text), tone: '' }
   if (EVENT.test(name) && text.includes('.'))
     return { kind: 'event', text, label: eventWords(text) }
   return textValue(name, text, reading)
@@ -147,7 +188,7 @@ function partyValue({ id, type }: Party, { names, language }: Reading): Value {
 export function mentionedIn(item: Item): readonly string[] {
   return Object.entries(item).flatMap(([name, value]) => {
     if (typeof value === 'string')
-      return name === 'sub' || (ID.test(name) && UUID.test(value)) ? [value] : []
+      return SUBJECT.test(name) || (ID.test(name) && UUID.test(value)) ? [value] : []
     const some = Array.isArray(value) ? value : [value]
     return some.filter(isItem).flatMap(mentionedIn)
   })

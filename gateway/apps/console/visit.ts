@@ -29,10 +29,10 @@ const RESOURCE_OF: Readonly<Record<string, string>> = {
   api_key: 'api-keys',
   api_resource: 'api-resources',
   application: 'applications',
-  credential: 'vault-credentials',
   product: 'products',
   sso_provider: 'identity-providers',
   tenant_user: 'people',
+  vault_credential: 'vault-credentials',
   webhook: 'webhooks',
 }
 

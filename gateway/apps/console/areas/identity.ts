@@ -25,7 +25,6 @@ export const identityResources: readonly ConsoleResource[] = [
     named: ['display_name', 'email'],
     columns: ['display_name', 'email', 'status', 'roles', 'last_login_at'],
     filters: ['q', 'status', 'role', 'sort'],
-    exports: { type: 'text/csv', file: 'people.csv' },
     bulk: ['reinvite', 'suspend'],
     choices: { role: ['owner', 'admin', 'editor', 'member'] },
     actions: [
@@ -45,7 +44,13 @@ export const identityResources: readonly ConsoleResource[] = [
       },
       { name: 'apply', on: 'list', method: 'POST', path: `${USERS}/import`, hidden: true },
       { name: 'bulk', on: 'list', method: 'POST', path: `${USER}/suspend`, hidden: true },
-      { name: 'export', on: 'list', method: 'GET', path: `${USERS}/export` },
+      {
+        name: 'export',
+        on: 'list',
+        method: 'GET',
+        path: `${USERS}/export`,
+        downloads: { type: 'text/csv', file: 'people.csv' },
+      },
       { name: 'fixture', on: 'list', method: 'POST', path: '/api/v1/sandbox/fixture-users' },
       {
         name: 'change',
