@@ -2,7 +2,6 @@
 import type { MessageContext } from '../../../runtime/kernel/actor.js'
 import { readPrincipal } from '../../domain/packed-principal.js'
 import type { Principal } from '../../domain/principal.js'
-import { denied } from '../../domain/vault/denied.js'
 import { admitCall } from './admitted-call.js'
 import { type Share, withinShare } from './call-share.js'
 import type { ProxyRequest, RelayReport, SignRequestOutcome } from './protocol.js'
@@ -37,13 +36,14 @@ async function admitAndSign(
   share: Share,
   context: MessageContext,
 ): Promise<SignRequestOutcome> {
-  const call = await admitCall(needs, principal, request, share, context)
+  // A credential of another scheme is refused before a person is asked for an approval.
+  const asked = { ...request, authScheme: SIGNING.scheme }
+  const call = await admitCall(needs, principal, asked, share, context)
   if (call.tag !== 'admitted_call') return call
   const { outgoing, admitted } = call
   const { facts, row, budget } = admitted
   let report = UNSENT
   try {
-    if (row.authScheme !== SIGNING.scheme) return NOT_SIGNED
     const uses = { credentialId: row.id, held: share.held, isMetered: false }
     const signing = signed(needs, outgoing, SIGNING, uses)
     const { headers, release } = await share.whileHeld(signing, (late) => late.release())
@@ -68,8 +68,3 @@ const signedReport = (bytes: number): RelayReport => ({
   isHeard: true,
   proxyError: null,
 })
-
-const NOT_SIGNED = denied(
-  'auth_scheme_differs',
-  'The auth_scheme of the credential is not http_signature.',
-)

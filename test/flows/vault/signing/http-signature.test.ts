@@ -202,6 +202,15 @@ test.serial('a signature for a request that the agent sends itself', async (t) =
     url: `${upstream.origin}/`,
   })
   t.is(refused.body['error'], 'policy_denied')
+  const guarded = await settingOf(house, {}, { approval: 'each', budget: ONE_CALL })
+  const unasked = await api.post('/v1/sign-request', guarded.delegated, {
+    credential_id: guarded.credentialId,
+    method: 'GET',
+    url: `${upstream.origin}/`,
+  })
+  t.like(unasked, { status: 403, body: { error: 'policy_denied' } })
+  t.deepEqual((await api.get('/api/v1/approvals', guarded.operator).gives(200)).body, [])
+  t.deepEqual(await usedOf(guarded), { requests: 0 })
   t.is(upstream.requests.length, before, 'nothing is sent')
 
   await api.post(`/api/v1/agents/${agentId}/suspend`, setting.operator).gives(200)
@@ -210,6 +219,8 @@ test.serial('a signature for a request that the agent sends itself', async (t) =
   const directory = `/.well-known/http-message-signatures-directory?agent_id=${agentId}`
   t.is((await raw(running, directory)).status, 404)
 })
+
+const ONE_CALL = { requests: 1, window: 'month' }
 
 async function usedOf({ credentialId, operator }: Made): Promise<Json> {
   const { body } = await api.get(`${CREDENTIALS}/${credentialId}/grants`, operator).gives(200)
