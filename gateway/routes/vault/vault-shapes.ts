@@ -12,6 +12,7 @@ import {
   VaultGrant,
   VaultLease,
 } from '../../../actors/domain/entities/vault.js'
+import { SHOWN_TEXT } from '../../../actors/domain/shown-names.js'
 import { NewBudget } from '../../../actors/domain/vault/budgets.js'
 import { SECRET_DOCUMENTS } from '../../../actors/domain/vault/secret-documents/documents.js'
 import { idText } from '../../request/ids.js'
@@ -30,16 +31,8 @@ export const grantRefusals = {
 
 const LIMIT_MAX = Number.MAX_SAFE_INTEGER
 
-const provider = z
-  .string()
-  .min(1)
-  .max(64)
-  .regex(/^\P{Cc}*$/u)
-const label = z
-  .string()
-  .min(1)
-  .max(120)
-  .regex(/^\P{Cc}*$/u)
+const provider = z.string().min(1).max(64).regex(SHOWN_TEXT)
+const label = z.string().min(1).max(120).regex(SHOWN_TEXT)
 const hosts = z.array(z.string().max(255)).max(64)
 const secret = z.union([
   z.string().min(1).max(65_536),

@@ -192,6 +192,8 @@ test('validation of credentials', async (t) => {
     { allowed_hosts: ['0x7f.1'] },
     { allowed_hosts: ['[::1]'] },
     { allowed_hosts: ['*.example'] },
+    { label: 'Key \u202eyek' },
+    { provider: 'a\u2066b' },
     { metadata: { long: 'x'.repeat(9_000) } },
     oauth({ token_url: 'http://id.example/token' }),
     oauth({ client_id: 1 }),
