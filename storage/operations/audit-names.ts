@@ -31,7 +31,7 @@ const THINGS = NAMED.map(
 ).join(' union all ')
 
 /**
- * The names of objects of the tenant with these ids.
+ * The names of objects of the tenant with these ids, and of agents of other tenants that act for its people.
  * @param subs subjects of people. Empty: no person is named.
  */
 export const nameAudited = (
@@ -49,6 +49,10 @@ export const nameAudited = (
                and (u.sub = any ($3::text[]) or u.id = any ($2::uuid[])))
            select sub as id, 'tenant_user' as type, id::text as "objectId", name from people
            union all select id::text, 'tenant_user', id::text, name from people
+           union all select a.id::text, 'delegated_agent', a.id::text, a.name from agents a
+             where a.id = any ($2::uuid[]) and a.tenant_id <> $1 and a.name <> ''
+               and exists (select 1 from delegations d
+                 where d.agent_id = a.id and d.tenant_id = $1 and d.revoked_at is null)
            union all ${THINGS}`,
     values: [tenantId, ids, subs],
   })

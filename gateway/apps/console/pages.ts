@@ -22,6 +22,7 @@ import {
   labelText,
   nameOf,
   problemOf,
+  type Reading,
   valueOf,
   wordOf,
 } from './values.js'
@@ -103,7 +104,10 @@ export class ConsolePages extends ConsoleActions {
         recent:
           audit === null || !Array.isArray(answer?.json)
             ? null
-            : await this.table(visit, recent, answer.json, language),
+            : this.table(recent, answer.json, {
+                language,
+                names: await this.namesIn(visit, othersOf(recent.resource, answer.json)),
+              }),
       },
     )
   }
@@ -248,7 +252,16 @@ export class ConsolePages extends ConsoleActions {
     const read = [...begins, ...later.filter((row) => !known.has(idOf(row)))]
     const rows = await this.withHealth(visit, resource, read)
     const failed = answer !== null && answer.status !== 200
-    const table = await this.table(visit, place, failed ? [] : rows, language)
+    const names = await this.namesIn(visit, [...othersOf(resource, rows), sent])
+    const table = this.table(place, failed ? [] : rows, { language, names })
+    /** What a filter offers: objects that can be listed, and others that the rows or the filter mention. */
+    const offered = (name: string) => {
+      const listed = suggestions.get(name) ?? []
+      const more = [...new Set([...rows.map((row) => row[name]), sent[name]].map(String))].filter(
+        (id) => names.has(id) && !listed.some((one) => one.id === id),
+      )
+      return [...listed, ...more.map((id) => ({ id, name: names.get(id)!.name }))]
+    }
     const actions = site.actions(resource, null, visit.session.scopes)
     const call = { method: 'GET', path }
     const next = failed ? null : nextPage(here, answer, sent)
@@ -275,7 +288,7 @@ export class ConsolePages extends ConsoleActions {
       }),
       bulk: this.bulkOf(visit, place),
       filters: filters.map((name) =>
-        this.filter(resource, name, sent[name] ?? '', language, suggestions.get(name) ?? []),
+        this.filter(resource, name, sent[name] ?? '', language, offered(name)),
       ),
       filtered: filters.some((name) => name !== 'sort' && name in sent),
       total: language.say(next === null && !isLater ? 'console.total' : 'console.total.page', {
@@ -354,16 +367,13 @@ export class ConsolePages extends ConsoleActions {
     }
   }
 
-  private async table(
-    visit: Visit,
+  private table(
     place: Pick<Place, 'resource' | 'parent' | 'ids'>,
     rows: readonly unknown[],
-    language: Language,
+    { language, names }: Required<Reading>,
   ) {
     const { resource } = place
     const { columns, id: idMember = 'id', opens = true } = resource
-    const mentions = rows.filter(isItem).map((item) => othersIn(item, idMember))
-    const names = await this.namesIn(visit, mentions)
     return {
       caption: language.say(`console.of.${resource.name}`),
       about: `console.about.${resource.name}`,
@@ -548,6 +558,9 @@ function tryPath(item: Item): string | null {
   })
   return `/oauth/authorize?${parameters.toString()}`
 }
+
+const othersOf = ({ id = 'id' }: ConsoleResource, rows: readonly unknown[]) =>
+  rows.filter(isItem).map((item) => othersIn(item, id))
 
 /** The members of an object that can name another one. The client id of an application is its own id. */
 function othersIn(item: Item, idMember: string): Item {

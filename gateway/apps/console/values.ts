@@ -227,7 +227,12 @@ const membersOf = (item: Item, reading: Reading): readonly Fact[] =>
 
 /** What is shown of an object, what is folded away because only programs need it, and what is not set. */
 export function factsOf(item: Item, reading: Reading) {
-  const all = membersOf(item, reading)
+  const every = membersOf(item, reading)
+  // The link of an object has its name.
+  const linked = new Set(every.flatMap(({ name, value }) => (value.kind === 'named' ? [name] : [])))
+  const all = every.filter(
+    ({ name }) => !linked.has(name.replace(/_name$/, '_id')) || linked.has(name),
+  )
   const isTechnical = ({ value }: Fact) =>
     value.kind === 'id' || (value.kind === 'many' && value.values.some(({ kind }) => kind === 'id'))
   const set = all.filter(({ value }) => value.kind !== 'none')

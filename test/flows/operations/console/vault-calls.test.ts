@@ -121,6 +121,8 @@ test('connectors are set up from a template, and accounts disconnected', async (
   const accounts = await openConsole(browser, '/console/connections')
   t.regex(accounts.html, /octo\/cat/)
   t.regex(accounts.html, /href="\/console\/people\//)
+  const agentId = String(connection['agent_id'])
+  t.false(accounts.html.includes(agentId), 'an agent of another tenant has its name')
   const end = await act(browser, `/console/connections/${id}/do/disconnect`)
   t.is(end.location, '/console/connections?done=1', end.html)
   t.is((await flow.read(made, id))['status'], 'revoked')
