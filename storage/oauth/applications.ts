@@ -470,10 +470,10 @@ export const knownAudiences = (
 export const originListedByUrl = (tx: Transaction, origin: string, metadataUrl: string) =>
   onlyValue<boolean>(tx, {
     name: 'application.origin_listed_by_url',
-    text: `select exists (select from applications
-             where metadata_url = $2 and allowed_origins @> array[$1::text]
-               and status = 'active') as listed`,
-    values: [origin, metadataUrl],
+    text: `select exists (select from application_origins o
+               join applications a on a.tenant_id = o.tenant_id and a.id = o.application_id
+             where o.origin = any($1) and a.metadata_url = $2 and a.status = 'active') as listed`,
+    values: [spellingsOf(origin), metadataUrl],
   })
 
 /**
@@ -488,12 +488,13 @@ export const originListed = (tx: Transaction, origin: string, applicationId: str
              where o.origin = any($1) and a.status = 'active'
                and ($2::uuid is null or a.id = $2
                  or not exists (select from applications where id = $2))) as listed`,
-    values: [[origin, loopbackHostOf(origin)].filter((one) => one !== null), applicationId],
+    values: [spellingsOf(origin), applicationId],
   })
 
-/** A loopback origin without its port, which the row of an application with a free port has. Null for others. */
-function loopbackHostOf(origin: string): string | null {
-  return /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):[0-9]+$/.exec(origin)?.[1] ?? null
+/** The origin, and a loopback one without its port too, which the row of an application with a free port has. */
+function spellingsOf(origin: string): readonly string[] {
+  const host = /^(http:\/\/(?:localhost|127\.0\.0\.1|\[::1\])):[0-9]+$/.exec(origin)?.[1]
+  return host === undefined ? [origin] : [origin, host]
 }
 
 /** The `authorization_details` types of the tenant's active applications, in order. */

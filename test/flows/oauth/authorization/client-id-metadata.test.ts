@@ -140,6 +140,37 @@ test.serial('the token endpoint refuses other clients, and the id of the row', a
   t.is(own.headers.get('access-control-allow-origin'), 'https://client.example')
 })
 
+test.serial('a page on a loopback port redeems the code of its document', async (t) => {
+  const url = host.client({ redirect_uris: ['http://localhost/callback'] })
+  const origin = 'http://localhost:6274'
+  const { form } = await codeOf(running, person, url, { redirect_uri: `${origin}/callback` })
+  const from = (page: string) =>
+    fetch(`${running.baseUrl}/oauth/token`, {
+      method: 'POST',
+      headers: { origin: page },
+      body: new URLSearchParams(form),
+    })
+  const redeemed = await from(origin)
+  t.is(redeemed.status, 200)
+  t.is(redeemed.headers.get('access-control-allow-origin'), origin)
+  for (const page of [
+    'http://127.0.0.1:6274',
+    'https://localhost:6274',
+    'http://localhost.evil.example',
+  ])
+    t.is((await from(page)).headers.get('access-control-allow-origin'), null, page)
+})
+
+test.serial('null and an empty string are no members of a document', async (t) => {
+  const optional =
+    'client_name client_uri logo_uri policy_uri tos_uri jwks_uri jwks scope contacts grant_types response_types ' +
+    'token_endpoint_auth_method backchannel_logout_uri post_logout_redirect_uris id_token_signed_response_alg'
+  for (const nothing of [null, '']) {
+    const members = Object.fromEntries(optional.split(' ').map((name) => [name, nothing]))
+    t.is((await authorize(host.client(members))).status, 303, String(nothing))
+  }
+})
+
 const KEY = { kty: 'EC', crv: 'P-256', x: 'a', y: 'b' }
 
 test.serial('documents that break a rule are refused on a page, never redirected', async (t) => {

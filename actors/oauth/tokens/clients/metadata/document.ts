@@ -71,7 +71,11 @@ function read(
   linkFault: (url: string) => string | undefined,
 ): ClientDocument {
   if (!isObject(document)) throw new Fault('the metadata document is not a JSON object')
-  const from = (name: string) => (Object.hasOwn(document, name) ? document[name] : undefined)
+  // As in registration, null and an empty string mean that the member is absent.
+  const from = (name: string) => {
+    const value = Object.hasOwn(document, name) ? document[name] : undefined
+    return value === null || value === '' ? undefined : value
+  }
   if (from('client_id') !== clientId)
     throw new Fault('client_id of the metadata document is not its URL')
   const secret = SECRETS.find((name) => from(name) !== undefined)
