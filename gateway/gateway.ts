@@ -1,6 +1,7 @@
 /** Builds the HTTP side of a process from routes and actor references. */
 import type { EventType } from '../actors/domain/events.js'
 import { I18N_DEFAULTS } from '../actors/domain/i18n/settings.js'
+import type { BrowserSessionsProtocol } from '../actors/identity/sign-in/sessions/protocol.js'
 import type { ConsoleSessionsProtocol } from '../actors/identity/console-sessions/protocol.js'
 import type { TenantsProtocol } from '../actors/identity/users/tenants/protocol.js'
 import { POLICIES } from '../actors/operations/rate-limits/protocol.js'
@@ -90,6 +91,9 @@ export function openGateway(options: GatewayOptions): Gateway {
             openapi.enabled ? documentationPages() : [],
           ),
           sessions: consoleSessions,
+          browserSessions: refs.get('browser-sessions') as
+            | ActorRef<BrowserSessionsProtocol>
+            | undefined,
           tenants,
           browsers,
           clock,

@@ -71,9 +71,10 @@ export type Security =
   | { readonly scheme: 'metrics' }
   /**
    * A page without a session. Its form must carry the `csrf_token` of the page. `foreign` accepts forms from other
-   * sites: the handler of such a route must not change anything.
+   * sites: the handler of such a route must not change anything. `console` binds the form to the session of the
+   * console too: after a sign-in to another tenant, a form that was open before is refused.
    */
-  | { readonly scheme: 'browser'; readonly forms?: 'own' | 'foreign' | undefined }
+  | { readonly scheme: 'browser'; readonly forms?: 'own' | 'console' | 'foreign' | undefined }
   /** A page for a signed-in user. Without a session the browser is redirected to sign-in (303). */
   | { readonly scheme: 'session' }
   /**

@@ -1,7 +1,7 @@
 /** Browser sessions in the pipeline: cookies, sessions, and protection against cross-site requests. */
 import type { BrowserSessionsProtocol } from '../../actors/identity/sign-in/sessions/protocol.js'
 import type { ActorRef } from '../../runtime/kernel/actor.js'
-import { type BrowserReader, isOwnCall, isOwnForm } from './browser.js'
+import { type BrowserReader, type FormBound, isOwnCall, isOwnForm } from './browser.js'
 import type { Problem } from '../response/problems.js'
 import type { Security } from '../route.js'
 import type { RequestContext } from './request-context.js'
@@ -45,6 +45,9 @@ export const noSession = (location: string): Problem => ({
   headers: { 'www-authenticate': 'Cookie realm="svc"' },
 })
 
+/** The one form of the console without a page. */
+export const CONSOLE_SIGN_OUT = '/console/sign-out'
+
 export class BrowserSessionGuard {
   private readonly needs: BrowserSessionGuardNeeds
 
@@ -53,9 +56,10 @@ export class BrowserSessionGuard {
   }
 
   /** Reads the cookies of a page request. A new browser gets a browser cookie. */
-  loadBrowser(context: RequestContext, { scheme }: Security): void {
-    if (scheme !== 'browser' && scheme !== 'session') return
-    const { browser, setCookie } = this.needs.browsers.read(context.exchange, scheme === 'session')
+  loadBrowser(context: RequestContext, security: Security): void {
+    const bound = boundOf(security)
+    if (bound === null) return
+    const { browser, setCookie } = this.needs.browsers.read(context.exchange, bound)
     context.browser = browser
     if (setCookie !== null) context.cookies = [setCookie]
   }
@@ -79,7 +83,7 @@ export class BrowserSessionGuard {
 
   /** Loads the session of a call from a page. Only `open` authenticates the call. */
   async openCall(context: RequestContext): Promise<'open' | 'none' | 'foreign'> {
-    const { browser } = this.needs.browsers.read(context.exchange, true)
+    const { browser } = this.needs.browsers.read(context.exchange, 'session')
     if (browser.sessionToken === null) return 'none'
     if (!isOwnCall(context.exchange)) return 'foreign'
     const read = await this.needs.sessions?.read({ token: browser.sessionToken }, context)
@@ -94,9 +98,22 @@ export class BrowserSessionGuard {
     security: Security,
     body: unknown,
   ): Problem | null {
-    if (security.scheme !== 'browser' && security.scheme !== 'session') return null
+    const bound = boundOf(security)
+    if (bound === null) return null
     if (security.scheme === 'browser' && security.forms === 'foreign') return null
     if (isOwnForm(exchange, body, browser)) return null
-    return browser.isNew ? FORM_WITHOUT_COOKIE : FOREIGN_FORM
+    if (browser.isNew) return FORM_WITHOUT_COOKIE
+    return bound === 'console' ? { ...FOREIGN_FORM, pageLink: again(exchange.path) } : FOREIGN_FORM
   }
 }
+
+/** The session to which the forms of a route are bound. Null if it is no page. */
+function boundOf(security: Security): FormBound | null {
+  if (security.scheme === 'session') return 'session'
+  if (security.scheme !== 'browser') return null
+  return security.forms === 'console' ? 'console' : 'browser'
+}
+
+/** The page of a form, in the session of the console that is open now. */
+const again = (path: string) =>
+  ({ path: path === CONSOLE_SIGN_OUT ? '/console' : path, key: 'console.again' }) as const

@@ -2,8 +2,8 @@
  * The cookies of a browser, and CSRF protection.
  *
  * `svc_session` identifies the session and changes with each sign-in. `svc_browser` is a secret of the browser,
- * set with its first page. The `csrf_token` of a form is a MAC with that secret, over the session token if the page
- * has a session, so no token is stored. With TLS both cookies have the `__Host-` prefix, so that a sub-domain
+ * set with its first page. The `csrf_token` of a form is a MAC with that secret, over the token of the session or of
+ * the console's session if the page has one, so no token is stored. With TLS both cookies have the `__Host-` prefix, so that a sub-domain
  * cannot set them (RFC 6265bis section 4.1.3.2).
  */
 import { createHmac, timingSafeEqual } from 'node:crypto'
@@ -32,6 +32,8 @@ export type Browser = {
   readonly id: string
   /** The value of `csrf_token` in the forms of this answer. */
   readonly csrfToken: string
+  /** The same for the console, if this answer begins a session of the console: `token` is its cookie. */
+  readonly csrfOfConsole: (token: string) => string
   /** True if it accepts HTML. */
   readonly wantsPage: boolean
   /** True if a page of the service led here (Sec-Fetch-Site: same-origin, W3C Fetch Metadata section 2.4). */
@@ -52,6 +54,7 @@ export const NO_BROWSER: Browser = Object.freeze({
   languages: { header: '', i18n: I18N_DEFAULTS },
   id: '',
   csrfToken: '',
+  csrfOfConsole: () => '',
   wantsPage: false,
   fromOwnPage: false,
   isForeignForm: false,
@@ -75,18 +78,21 @@ type CookieSettings = {
 
 export interface BrowserReader {
   /**
-   * Reads the cookies. `withSession` binds the CSRF token to the session. `setCookie` is the Set-Cookie value for a
-   * new browser, otherwise null.
+   * Reads the cookies. `bound` is the session to which the CSRF token is bound. `setCookie` is the Set-Cookie value
+   * for a new browser, otherwise null.
    */
   read(
     exchange: Pick<HttpExchange, 'headers' | 'method'>,
-    withSession: boolean,
+    bound: FormBound,
   ): { readonly browser: Browser; readonly setCookie: string | null }
   /** The Set-Cookie value that sets or (null) deletes the session cookie. */
   sessionCookie(token: string | null): string
   /** The Set-Cookie value that sets or (null) deletes a cookie of the console. */
   consoleCookie(name: ConsoleCookie, value: string | null): string
 }
+
+/** `browser`: to no session. */
+export type FormBound = 'browser' | 'session' | 'console'
 
 /** `flow` is the state of a sign-in, `tenant` what the console remembers. */
 type ConsoleCookie = 'session' | 'flow' | 'tenant'
@@ -113,22 +119,25 @@ export function browserReader(
       ...options,
     })
   return {
-    read({ headers, method }, withSession) {
+    read({ headers, method }, bound) {
       const site = headers.get('sec-fetch-site')
       const isForeignForm = method === 'POST' && site === 'cross-site'
       const cookies = parseCookie(headers.get('cookie') ?? '', AS_SENT)
       const sessionToken = tokenIn(cookies, `${prefix}svc_session`)
       const known = tokenIn(cookies, `${prefix}svc_browser`)
       const browserToken = known ?? random.token(BROWSER_TOKEN_BYTES)
+      const consoleToken = tokenIn(cookies, `${prefix}${CONSOLE_COOKIES.session.name}`)
+      const token = { browser: null, session: sessionToken, console: consoleToken }[bound]
       const browser = {
         sessionToken,
-        consoleToken: tokenIn(cookies, `${prefix}${CONSOLE_COOKIES.session.name}`),
+        consoleToken,
         consoleFlow: flowIn(cookies, `${prefix}${CONSOLE_COOKIES.flow.name}`),
         consoleTenant: tenantIn(cookies, `${prefix}${CONSOLE_COOKIES.tenant.name}`),
         userAgent: (headers.get('user-agent') ?? '').slice(0, USER_AGENT_LENGTH_MAX),
         languages: browserLanguages(headers, i18n),
         id: browserId(browserToken),
-        csrfToken: csrfToken(browserToken, withSession ? sessionToken : null),
+        csrfToken: csrfToken(browserToken, token),
+        csrfOfConsole: (begun: string) => csrfToken(browserToken, begun),
         wantsPage: wantsPage(headers),
         fromOwnPage: site === 'same-origin',
         isForeignForm,

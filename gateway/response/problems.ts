@@ -147,6 +147,8 @@ type Vague = 'unauthorized' | 'forbidden' | 'policy-denied' | 'failed-dependency
 export type Problem = ProblemDetails & {
   /** The text of an error page, in place of the general text of the status. */
   readonly pageWords?: MessageKey | undefined
+  /** Where its page leads: a path of the service. Default: the start page. */
+  readonly pageLink?: { readonly path: string; readonly key: MessageKey } | undefined
   /** What the actor calls the outcome: its reason, otherwise its tag. For the log line. */
   readonly outcome?: string | undefined
 } & (

@@ -138,7 +138,7 @@ export class ConsoleActions extends VisitedPages {
         danger: action.danger === true,
         summary: route.summary.replace(/\.$/, ''),
         about: route.description ?? null,
-        csrf: visit.request.browser.csrfToken,
+        csrf: visit.csrf,
         idempotencyKey: random.uuid(),
         first: shown.filter(isFirst).toSorted((a, b) => order(a.name) - order(b.name)),
         more,
@@ -172,13 +172,13 @@ export class ConsoleActions extends VisitedPages {
   }
 
   /** What the branding looks like on the sign-in page. */
-  protected async preview({ request, session }: Visit, branding: Item): Promise<Content> {
+  protected async preview(visit: Visit, branding: Item): Promise<Content> {
     const { name, color, logo } = branding
     const hex = typeof color === 'string' ? color.toLowerCase() : ''
-    const uploaded = await this.uploadedLogo({ request, session })
+    const uploaded = await this.uploadedLogo(visit)
     return {
       preview: {
-        name: name || session.tokens.tenantName,
+        name: name || visit.session.tokens.tenantName,
         logo:
           uploaded ?? (typeof logo === 'string' && logo.startsWith('data:image/') ? logo : null),
         brand: /^#[0-9a-f]{6}$/.test(hex) ? `${BRAND_PATH}/${hex.slice(1)}` : null,

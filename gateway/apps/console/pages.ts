@@ -327,7 +327,7 @@ export class ConsolePages extends ConsoleActions {
     if (offered.length === 0) return null
     return {
       path: `${listPath(place)}/do/bulk`,
-      csrf: visit.request.browser.csrfToken,
+      csrf: visit.csrf,
       actions: offered.map(({ name, danger }) => ({ name, label: `do.${name}`, danger })),
     }
   }

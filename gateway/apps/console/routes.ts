@@ -3,12 +3,14 @@ import { z } from 'zod'
 import type { ConsoleAction as KeptAction } from '../../../actors/identity/console-sessions/protocol.js'
 import type { ConsoleSessionsProtocol } from '../../../actors/identity/console-sessions/protocol.js'
 import { UPLOAD_BYTES_MAX } from '../../../actors/identity/tenant-assets/protocol.js'
+import type { BrowserSessionsProtocol } from '../../../actors/identity/sign-in/sessions/protocol.js'
 import type { TenantsProtocol } from '../../../actors/identity/users/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
 import type { Random } from '../../../runtime/kernel/random.js'
 import { renderPage } from '../../pages/platform/render.js'
 import type { BrowserReader } from '../../request/browser.js'
+import { CONSOLE_SIGN_OUT } from '../../request/browser-session-guard.js'
 import { pagePolicy } from '../../response/replies.js'
 import {
   type AnyRouteRequest,
@@ -33,6 +35,7 @@ type ConsoleNeeds = {
   readonly api: ConsoleApi
   readonly site: Site
   readonly sessions: ActorRef<ConsoleSessionsProtocol>
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol> | undefined
   readonly tenants: ActorRef<TenantsProtocol>
   readonly browsers: BrowserReader
   readonly clock: Clock
@@ -47,7 +50,7 @@ const WORKSPACE_CHARS_MAX = 320
 const shared = {
   tags: ['Hosted pages'],
   exposure: 'internal',
-  security: { scheme: 'browser' },
+  security: { scheme: 'browser', forms: 'console' },
   errors: 'page',
   responses: [
     { status: 303, contentType: null, schema: null },
@@ -150,9 +153,9 @@ export function consoleRoutes(needs: ConsoleNeeds): readonly Route[] {
     ownRoute({
       ...shared,
       method: 'POST',
-      path: '/console/sign-out',
+      path: CONSOLE_SIGN_OUT,
       operationId: 'endConsoleSession',
-      summary: 'Sign out of the console: its tokens are revoked',
+      summary: 'Sign out of the console: its tokens are revoked and the sign-in session ends',
       body: Form,
       answer: answered(endConsoleSession),
     }),
@@ -173,7 +176,7 @@ function placeRoutes(at: Console, path: string, reads: string, sends: string | n
     (request: AnyRouteRequest, asking: AskOptions) => {
       const segments = segmentsIn(path, request.params)
       return withSession(at, request, asking, pathOf(segments), (session) => {
-        const visit = { request, session }
+        const visit = visitOf(request, session)
         if (pathOf(segments) === FEATURES_PATH) return pages.features(visit)
         const place = at.site.place(segments, session.scopes)
         return place === null ? pages.missing(visit, null, null) : answer(visit, place, request)
@@ -212,6 +215,13 @@ function placeRoutes(at: Console, path: string, reads: string, sends: string | n
   return [show, send]
 }
 
+/** A visit in the session of the browser. */
+const visitOf = (request: AnyRouteRequest, session: SignedIn): Visit => ({
+  request,
+  session,
+  csrf: request.browser.csrfToken,
+})
+
 const searchOf = (query: unknown) => new URLSearchParams(query as [string, string][])
 
 const showConsole: Answer = async (at, request, asking) => {
@@ -219,7 +229,7 @@ const showConsole: Answer = async (at, request, asking) => {
   const named = query.get('tenant_id') ?? query.get('tenant_slug')
   return named === null
     ? withSession(at, request, asking, '/console', (session) =>
-        at.pages.overview({ request, session }, query),
+        at.pages.overview(visitOf(request, session), query),
       )
     : ofTenant(at, request, asking, named, query)
 }
@@ -252,25 +262,28 @@ const beginConsoleSignIn: Answer = async (at, request, asking) => {
 const completeConsoleSignIn: Answer = async (at, request, asking) => {
   const answer = new Map(request.query as FormFields)
   const error = answer.get('error')
-  if (error !== undefined) return failedPage(request, error, answer.get('error_description'))
+  // Anybody can write a link to this page: only an answer to this browser is shown.
+  if (error !== undefined && at.signIn.isAnswer(request, answer))
+    return failedPage(request, error, answer.get('error_description'))
   const done = await at.signIn.complete(request, answer, asking)
   if (done === null) return (await reloaded(at, request, asking)) ?? failedPage(request)
   const { flow, cookies, token } = done
   const read = flow.resumes ? await at.sessions.read({ token }, asking) : null
   const rendered =
     read?.tag === 'found'
-      ? await resumed(at, request, read, flow.returnTo, asking)
+      ? await resumed(
+          at,
+          { request, session: read, csrf: request.browser.csrfOfConsole(token) },
+          flow.returnTo,
+          asking,
+        )
       : redirect(flow.returnTo)
   return rendered.form === 'body' ? { ...rendered, cookies } : rendered
 }
 
 const endConsoleSession: Answer = async (at, request, asking) => {
-  await at.signIn.signOut(request, asking)
-  const { browsers } = at
-  return {
-    ...redirect('/console/sign-in?switch=1'),
-    cookies: [browsers.consoleCookie('session', null), browsers.consoleCookie('tenant', null)],
-  }
+  const cookies = await at.signIn.signOut(request, asking)
+  return { ...redirect('/console/sign-in?switch=1'), cookies }
 }
 
 /**
@@ -343,18 +356,18 @@ async function settled(
 /** The action that waited for a fresh second factor, now with the new token. */
 async function resumed(
   at: Console,
-  request: AnyRouteRequest,
-  session: SignedIn,
+  visit: Visit,
   returnTo: string,
   asking: AskOptions,
 ): Promise<Rendered> {
+  const { session } = visit
   const taken = await at.sessions.takeAction({ session }, asking)
   if (taken.tag === 'no_action') return redirect(returnTo)
   const { method, path, body, idempotencyKey, page } = taken.action
   const place = at.site.place(segmentsOf(page), session.scopes)
   if (place?.action == null) return redirect('/console')
   const call = { method, path, body, ...(idempotencyKey === '' ? {} : { idempotencyKey }) }
-  const outcome = await at.pages.perform({ request, session }, place, call, { page })
+  const outcome = await at.pages.perform(visit, place, call, { page })
   // The fresh sign-in was not enough: the user decides again, and nothing is repeated.
   if (isInterrupted(outcome)) return redirect(page)
   return outcome
@@ -378,7 +391,7 @@ async function ofTenant(
     if (session?.tenantId !== tenantId)
       return at.signIn.start({ tenantId, returnTo: '/console', resumes: false }, asking)
   }
-  const outcome = await at.pages.overview({ request, session }, query)
+  const outcome = await at.pages.overview(visitOf(request, session), query)
   return settled(at, outcome, session, asking, '/console')
 }
 

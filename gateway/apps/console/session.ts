@@ -14,6 +14,7 @@ import type {
   ConsoleSessionsProtocol,
   ConsoleTokensIssued,
 } from '../../../actors/identity/console-sessions/protocol.js'
+import type { BrowserSessionsProtocol } from '../../../actors/identity/sign-in/sessions/protocol.js'
 import type { TenantsProtocol } from '../../../actors/identity/users/tenants/protocol.js'
 import type { ActorRef, AskOptions } from '../../../runtime/kernel/actor.js'
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -31,6 +32,8 @@ const RETURN_CHARS_MAX = 1024
 type ConsoleSessionNeeds = {
   readonly api: ConsoleApi
   readonly sessions: ActorRef<ConsoleSessionsProtocol>
+  /** Undefined if this process has no sign-in. */
+  readonly browserSessions: ActorRef<BrowserSessionsProtocol> | undefined
   readonly tenants: ActorRef<TenantsProtocol>
   readonly browsers: BrowserReader
   readonly clock: Clock
@@ -72,15 +75,39 @@ export class ConsoleSignIn {
     await this.needs.sessions.end({ session })
   }
 
-  /** Signs out: revokes the tokens and ends the session. */
-  async signOut(request: AnyRouteRequest, asking: AskOptions): Promise<void> {
-    const { sessions, api } = this.needs
+  /**
+   * Signs out: ends the sign-in session of this user in the browser, which would open the console again, then the
+   * session of the console, and revokes its tokens. @returns the cookies that this deletes.
+   */
+  async signOut(request: AnyRouteRequest, asking: AskOptions): Promise<readonly string[]> {
+    const { sessions, api, browsers } = this.needs
+    const cookies = [
+      browsers.consoleCookie('session', null),
+      browsers.consoleCookie('tenant', null),
+    ]
     const token = request.browser.consoleToken
     const read = token === null ? null : await sessions.read({ token }, asking)
-    if (read === null || read.tag === 'none') return
+    if (read === null || read.tag === 'none') return cookies
+    if (await this.endSignIn(request, read, asking)) cookies.push(browsers.sessionCookie(null))
     await this.end(read)
     const { refreshToken } = read.tokens
     await api(request, formCall('/oauth/revoke', { token: refreshToken }))
+    return cookies
+  }
+
+  /** Ends the sign-in session of the browser. False if it has none, or one of another tenant or user. */
+  private async endSignIn(
+    { browser }: AnyRouteRequest,
+    { tenantId, subject }: SignedIn,
+    asking: AskOptions,
+  ): Promise<boolean> {
+    const { browserSessions } = this.needs
+    const read = await browserSessions?.read({ token: browser.sessionToken }, asking)
+    if (browserSessions === undefined || read?.tag !== 'open') return false
+    const { session } = read
+    if (session.tenantId !== tenantId || session.sub !== subject) return false
+    await browserSessions.end({ session, reason: 'logout' }, asking)
+    return true
   }
 
   /** Begins a sign-in. The control plane needs a second factor. */
@@ -115,6 +142,16 @@ export class ConsoleSignIn {
     }
   }
 
+  /** True for the answer to a sign-in of this browser, with a code or an error. */
+  isAnswer({ browser }: AnyRouteRequest, answer: ReadonlyMap<string, string>): boolean {
+    const [secret = ''] = (browser.consoleFlow ?? '').split('.')
+    if (secret === '' || secret === COMPLETED) return false
+    // RFC 9700 section 4.7 (state), RFC 9207 section 2.4 (iss).
+    return (
+      answer.get('state') === derived(secret, 'state') && answer.get('iss') === this.needs.issuer
+    )
+  }
+
   /** Redeems the code of a callback. Null if the callback does not belong to a sign-in of this browser. */
   async complete(
     request: AnyRouteRequest,
@@ -126,13 +163,11 @@ export class ConsoleSignIn {
     readonly token: string
   } | null> {
     const { api, sessions, tenants, browsers, issuer } = this.needs
+    const code = answer.get('code')
+    if (code === undefined || !this.isAnswer(request, answer)) return null
     const [secret = '', kept = ''] = (request.browser.consoleFlow ?? '').split('.')
     const flow = flowOf(kept)
-    const code = answer.get('code')
-    if (flow === null || code === undefined || secret === COMPLETED) return null
-    // RFC 9700 section 4.7 (state), RFC 9207 section 2.4 (iss).
-    if (answer.get('state') !== derived(secret, 'state') || answer.get('iss') !== issuer)
-      return null
+    if (flow === null) return null
     const answered = await api(
       request,
       formCall('/oauth/token', {

@@ -57,7 +57,12 @@ export type Outcome = Rendered | Interrupted
 
 export const isInterrupted = (outcome: Outcome): outcome is Interrupted => 'tag' in outcome
 
-export type Visit = { readonly request: AnyRouteRequest; readonly session: SignedIn }
+export type Visit = {
+  readonly request: AnyRouteRequest
+  readonly session: SignedIn
+  /** The `csrf_token` of its forms. */
+  readonly csrf: string
+}
 type Names = ReadonlyMap<string, Named>
 export type Content = Readonly<Record<string, unknown>>
 /** The page of the features, which is no resource. */
@@ -219,7 +224,7 @@ export class VisitedPages {
         style: CONSOLE_STYLE_PATH,
         tenantName: session.tokens.tenantName,
         person: session.tokens.person,
-        csrf: request.browser.csrfToken,
+        csrf: visit.csrf,
         groups: groupsOf(site, session.scopes, place, at),
         trail,
         curl: call === undefined ? null : curlOf(issuer, call),

@@ -21,7 +21,7 @@ export function errorPage(
 ): string {
   const { status } = PROBLEM_TYPES[problem.name]
   const key = problem.pageWords ?? WORDS[status] ?? (status < 500 ? 'error.400' : 'error.500')
-  return failurePage({ status, key, acceptLanguage, requestId })
+  return failurePage({ status, key, acceptLanguage, requestId, link: problem.pageLink })
 }
 
 type Failure = {

@@ -118,6 +118,33 @@ test('tokens are sealed at rest, renewed in time, and revoked at sign-out', asyn
     where a.tenant_id = ${made.tenantId} and a.metadata_url = 'svc_console'
     and f.revoked_at is null`
   t.is(Number(family!.open), 0)
+  const again = await browser.follow(await browser.get(`/console?tenant_id=${made.tenantId}`))
+  t.true(again.path.startsWith('/auth/login'), `signed out, so the user signs in: ${again.path}`)
+})
+
+test('the console leaves the sign-in of another user open', async (t) => {
+  const { browser } = await consoleOwner(api)
+  const other = await consoleOwner(api)
+  const page = await browser.get('/console')
+  for (const [name, value] of other.browser.cookies)
+    if (name.endsWith('svc_session')) browser.cookies.set(name, value)
+  await browser.submit(page, {}, '/console/sign-out').gives(303)
+  const kept = await browser.get('/auth/account')
+  t.is(kept.status, 200)
+})
+
+test('the page of a refused sign-in shows what the answer to this browser says', async (t) => {
+  const { person, made } = await consoleOwner(api)
+  const begun = await person.browser.get(`/console/sign-in?tenant_id=${made.tenantId}`)
+  const state = new URL(begun.location!, running.issuer).searchParams.get('state')!
+  const words = 'Call the harbour now'
+  const answer = (more: Record<string, string>) => {
+    const query = new URLSearchParams({ error: 'server_error', error_description: words, ...more })
+    return person.browser.get(`/console/callback?${query.toString()}`).gives(400)
+  }
+  for (const forged of [{}, { state: 'forged', iss: running.issuer }, { state }])
+    t.false((await answer(forged)).html.includes(words), JSON.stringify(forged))
+  t.true((await answer({ state, iss: running.issuer })).html.includes(words))
 })
 
 test('the end of the sign-in session ends the session of the console', async (t) => {
@@ -157,6 +184,27 @@ test('a form without the CSRF token of its browser changes nothing', async (t) =
   await api.get('/api/v1/tenant-users', token).gives(200)
   const page = await browser.get('/console/applications')
   t.notRegex(page.html, /Forged/)
+})
+
+test('a form that was open before a sign-in to another tenant changes nothing', async (t) => {
+  const { browser, token } = await consoleOwner(api)
+  const form = await openConsole(browser, CREATE)
+  const other = await consoleOwner(api)
+  // The same browser, with the sessions of the other tenant.
+  for (const [name, value] of other.browser.cookies)
+    if (/svc_(?:console|session)$/.test(name)) browser.cookies.set(name, value)
+  const refused = await browser.submit(form, { name: 'Ferry' }, CREATE).gives(403)
+  t.regex(
+    refused.html,
+    new RegExp(`href="${CREATE}"`),
+    'the page leads to its form in this session',
+  )
+  await browser.submit(form, {}, '/console/sign-out').gives(403)
+  for (const one of [token, other.token]) {
+    const listed = await api.list('/api/v1/applications', one)
+    t.notRegex(JSON.stringify(listed.rows), /Ferry/)
+  }
+  await browser.get('/console').gives(200)
 })
 
 test('a member sees what members may see, and can do nothing else', async (t) => {
