@@ -4,7 +4,6 @@ import {
   type AgentSignatureKeyRow,
   findAgentSignatureKey,
   insertAgentSignatureKey,
-  listAgentSignatureKeys,
   signatureKeyContext,
 } from '../../storage/agents/agent-signature-keys.js'
 import type { Sealer } from '../../storage/platform/sealing/sealer.js'
@@ -18,30 +17,34 @@ export type AgentSignatureKey = Pick<AgentSignatureKeyRow, 'agentId' | 'point' |
 
 type Needs = { readonly database: Database; readonly sealer: Sealer; readonly clock: Clock }
 
-/** The key of an active agent, or undefined: it is suspended, unknown, or has none and `makes` is false. */
+/** The key of an active agent, made if it has none. Undefined: the agent is suspended or unknown. */
 export async function agentSignatureKey(
   needs: Needs,
   agentId: string,
-  { makes }: { readonly makes: boolean },
 ): Promise<AgentSignatureKey | undefined> {
   if (!isUuid(agentId)) return undefined
   const find = () => needs.database.system((tx) => findAgentSignatureKey(tx, agentId))
   let found = await find()
-  if (found !== undefined && found.privateSealed == null && makes) {
+  if (found !== undefined && found.privateSealed == null) {
     await make(needs, agentId, found.homeTenantId)
     found = await find()
   }
-  return found?.privateSealed == null ? undefined : opened(needs, found as AgentSignatureKeyRow)
+  return isKey(found) ? openedKey(needs, found) : undefined
 }
 
-/** Keys of active agents, newest first. */
-export async function agentSignatureKeys(
-  needs: Needs,
-  limit: number,
-): Promise<AgentSignatureKey[]> {
-  const rows = await needs.database.system((tx) => listAgentSignatureKeys(tx, limit))
-  return Promise.all(rows.map((row) => opened(needs, row)))
+/** The sealed key of an active agent. A reader of its public half opens nothing. */
+export async function sealedSignatureKey(
+  { database }: Pick<Needs, 'database'>,
+  agentId: string,
+): Promise<AgentSignatureKeyRow | undefined> {
+  if (!isUuid(agentId)) return undefined
+  const found = await database.system((tx) => findAgentSignatureKey(tx, agentId))
+  return isKey(found) ? found : undefined
 }
+
+const isKey = <Found extends Partial<AgentSignatureKeyRow>>(
+  found: Found | undefined,
+): found is Found & AgentSignatureKeyRow => found?.privateSealed != null
 
 /** As a JSON Web Key of a directory. */
 export const signatureJwk = ({ point, kid }: Pick<AgentSignatureKey, 'point' | 'kid'>) => ({
@@ -66,7 +69,10 @@ async function make({ database, sealer, clock }: Needs, agentId: string, tenantI
   )
 }
 
-async function opened({ sealer }: Needs, row: AgentSignatureKeyRow): Promise<AgentSignatureKey> {
+export async function openedKey(
+  { sealer }: Pick<Needs, 'sealer'>,
+  row: AgentSignatureKeyRow,
+): Promise<AgentSignatureKey> {
   const { tenantId, agentId, point, kid, privateSealed } = row
   const der = Buffer.from(await sealer.open(tenantId, signatureKeyContext(agentId), privateSealed))
   const privateKey = createPrivateKey({ key: der, format: 'der', type: 'pkcs8' })

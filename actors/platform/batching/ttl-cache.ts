@@ -1,5 +1,5 @@
 /**
- * Caches database reads for about a second, with bounded size. Notifications invalidate entries immediately. If one is
+ * Caches reads, of the database for about a second, with bounded size. Notifications invalidate entries immediately. If one is
  * lost, the time limit still makes a revocation effective within a second.
  */
 import type { Clock } from '../../../runtime/kernel/clock.js'
@@ -36,7 +36,8 @@ export interface TtlCache<Value> {
   invalidate(ids: readonly string[] | 'all'): void
 }
 
-export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
+/** @param staleMsMax how long a value is used. */
+export function ttlCache<Value>(clock: Clock, staleMsMax = STALE_MS_MAX): TtlCache<Value> {
   /** The oldest first. */
   const entries = new Map<string, Entry<Value>>()
 
@@ -44,7 +45,7 @@ export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
   function dropExpired(nowMs: number): void {
     let left = EXPIRED_DROPPED
     for (const [key, { readAtMs }] of entries) {
-      if (nowMs - readAtMs < STALE_MS_MAX || left === 0) return
+      if (nowMs - readAtMs < staleMsMax || left === 0) return
       entries.delete(key)
       left -= 1
     }
@@ -53,14 +54,14 @@ export function ttlCache<Value>(clock: Clock): TtlCache<Value> {
   return {
     peek(key) {
       const entry = entries.get(key)
-      if (entry === undefined || clock.monotonicMs() - entry.readAtMs >= STALE_MS_MAX)
+      if (entry === undefined || clock.monotonicMs() - entry.readAtMs >= staleMsMax)
         return undefined
       return entry.found
     },
     get(key, ids, read, dependsOn) {
       const nowMs = clock.monotonicMs()
       const known = entries.get(key)
-      if (known !== undefined && nowMs - known.readAtMs < STALE_MS_MAX) return known.value
+      if (known !== undefined && nowMs - known.readAtMs < staleMsMax) return known.value
       const entry: Entry<Value> = { value: read(), readAtMs: nowMs, ids, found: undefined }
       // Deleted first, so that a refreshed entry moves to the end of the map.
       entries.delete(key)

@@ -97,8 +97,7 @@ export const egressActor = defineActor<EgressProtocol, EgressNeeds>({
         roles,
         httpSigning: {
           issuer,
-          keyOf: (agentId) =>
-            agentSignatureKey({ database, sealer, clock }, agentId, { makes: true }),
+          keyOf: (agentId) => agentSignatureKey({ database, sealer, clock }, agentId),
         },
       }),
       managed,

@@ -114,8 +114,8 @@ export const agentDocumentRoutes: readonly Route[] = [
     summary: 'Keys with which agents sign requests',
     description:
       'A JWK Set with the keys of the agents that signed first most recently, up to 20, or of one agent. Each ' +
-      'key signs the answer (RFC 9421, tag http-message-signatures-directory). The key set of an agent, which ' +
-      'its signatures name, has its key too.',
+      'key signs the answer (RFC 9421, tag http-message-signatures-directory), ' +
+      'once a minute. The key set of an agent, which its signatures name, has its key too.',
     tags: TAGS,
     exposure: 'public',
     security: { scheme: 'anonymous' },

@@ -2,7 +2,7 @@
 import { defineActor } from '../../../../runtime/kernel/actor.js'
 import { findAgentProfile, replaceAgentProfile } from '../../../../storage/agents/agent-profiles.js'
 import type { Sealer } from '../../../../storage/platform/sealing/sealer.js'
-import { agentSignatureKey, signatureJwk } from '../../../platform/agent-signature-keys.js'
+import { sealedSignatureKey, signatureJwk } from '../../../platform/agent-signature-keys.js'
 import { directoryOf } from './directory.js'
 import { holdAgent } from '../../../../storage/agents/agent-management.js'
 import {
@@ -49,10 +49,7 @@ export const agentDocumentsActor = defineActor<AgentDocumentsProtocol, AgentDocu
         context,
       )
       if (agent === undefined) return UNKNOWN_AGENT
-      const key =
-        name === 'jwks'
-          ? await agentSignatureKey({ database, sealer, clock }, agentId, { makes: false })
-          : undefined
+      const key = name === 'jwks' ? await sealedSignatureKey({ database }, agentId) : undefined
       const signing = key === undefined ? [] : [{ ...signatureJwk(key), alg: 'EdDSA' }]
       const documents = {
         client: () => agentClientDocument(issuer, agent),
