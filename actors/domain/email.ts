@@ -76,12 +76,6 @@ export function shownEmail(address: string): string {
   return isPlain ? address.slice(0, at) + letters : address
 }
 
-/** A text in which each address is shown so. */
-export const withShownEmails = (text: string): string =>
-  text.includes('xn--')
-    ? text.replaceAll(/[^\s@]{1,64}@(?:[a-z0-9-]+[.])+[a-z0-9-]+/gi, shownEmail)
-    : text
-
 /** Latin letters next to letters that look like them: browsers show such a label as A-label (UTS 39 section 5.2). */
 const mixesScripts = (label: string): boolean =>
   /\p{Script=Latin}/u.test(label) &&

@@ -1,4 +1,5 @@
 /** How the console shows members of the API: labels, and values by their kind. */
+import { shownEmail } from '../../../actors/domain/email.js'
 import { isMessage, type MessageKey } from '../../pages/texts/texts.js'
 import type { Language } from '../../pages/platform/language.js'
 import { type ConsoleResource, isItem, type Item, valueAt } from './declaration.js'
@@ -102,6 +103,8 @@ const ON = new Set(['active', 'enabled', 'ready', 'valid'])
 const ID =
   /(?:^|_)(?:id|ids|sub|kid|hash|sha256|fingerprint|did|sequence|serial)$|^(?:previous_|last_)?hash$|^event_number$/
 const CODE = /(?:^|_)(?:uri|uris|url|issuer|audience|resource|domain|address|algorithm)$/
+/** Members with an email address. */
+const EMAIL = /(?:^|[._])email$/
 /** Members with the subject of a person. */
 const SUBJECT = /^(?:sub|subject|decided_by)$/
 /** Members with the type of an event. */
@@ -198,7 +201,10 @@ function textValue(name: string, text: string, { names }: Reading): Value {
   const named = names?.get(text)
   if (named !== undefined) return { kind: 'named', ...named }
   if (ID.test(name) || UUID.test(text)) return { kind: 'id', text }
-  return { kind: CODE.test(name) ? 'code' : 'text', text }
+  return {
+    kind: CODE.test(name) ? 'code' : 'text',
+    text: EMAIL.test(name) ? shownEmail(text) : text,
+  }
 }
 
 function listValue(name: string, value: readonly unknown[], reading: Reading): Value {
@@ -214,7 +220,9 @@ function listValue(name: string, value: readonly unknown[], reading: Reading): V
 export function nameOf(item: Item, { named, id = 'id' }: ConsoleResource): string {
   const member = [...named, id].find((name) => valueAt(item, name))
   const text = member === undefined ? '' : String(valueAt(item, member))
-  return member !== undefined && EVENT.test(member) ? eventWords(text).text : text
+  if (member === undefined) return text
+  if (EVENT.test(member)) return eventWords(text).text
+  return EMAIL.test(member) ? shownEmail(text) : text
 }
 
 /** The members of an object in the order of the API. */

@@ -8,7 +8,7 @@ import type {
   SessionEnded,
 } from '../../../actors/oauth/tokens/authorization/protocol.js'
 import type { ReplyContext } from '../../response/replies.js'
-import { exactHtml, monogramOf, renderPage } from '../platform/render.js'
+import { monogramOf, renderPage } from '../platform/render.js'
 
 /** Asks which account to continue with: a button for each, and one to sign in with another. */
 export function accountsPage(
@@ -77,11 +77,10 @@ export function postedPage(
   { tenant, uiLocales, clientName, action, fields }: Posted,
   { browser: { languages } }: ReplyContext,
 ): string {
-  const exact = Object.entries(fields).map(([name, value]) => [name, exactHtml(value)])
   return renderPage(
     'onward',
     { titleKey: 'sso.back.title', branding: tenant, uiLocales, acceptLanguage: languages },
-    { post: { action: exactHtml(action), fields: exact }, name: clientName },
+    { post: { action, fields: Object.entries(fields) }, name: clientName },
   )
 }
 
@@ -106,6 +105,6 @@ export function signedOutPage(
   return renderPage(
     'signed-out',
     { titleKey: 'signedout.title', branding: tenant, uiLocales, acceptLanguage: languages, onward },
-    { frames: frames.map(exactHtml) },
+    { frames },
   )
 }

@@ -1,13 +1,14 @@
 /**
- * Renders pages with eta templates, which escape all values. The templates in `gateway/pages/templates/` are read
+ * Renders pages with eta templates, which escape all values and change nothing else: what a person approves is what is
+ * sent. The templates in `gateway/pages/templates/` are read
  * from the source tree and compiled at start.
  */
 import { readdirSync, readFileSync } from 'node:fs'
-import { withShownEmails } from '../../../actors/domain/email.js'
+import { shownEmail } from '../../../actors/domain/email.js'
 import { basename, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { Eta } from 'eta'
-import { filledIn } from '../../../actors/domain/i18n/languages.js'
+import { filledIn, type TextValues } from '../../../actors/domain/i18n/languages.js'
 import type { Locale } from '../../../actors/domain/i18n/locales.js'
 import type { PageTexts } from '../../../actors/domain/tenants/branding.js'
 import type { MessageKey } from '../texts/texts.js'
@@ -20,11 +21,6 @@ import { BRAND_PATH, monogramClass, STYLE_PATH } from './style.js'
 const FOLDER = fileURLToPath(new URL('../../../../gateway/pages/templates/', import.meta.url))
 
 const eta = new Eta({ autoEscape: true, useWith: false, cache: true })
-const { escapeFunction } = eta.config
-/** HTML of a text that is not shown. Applications compare it. */
-export const exactHtml = escapeFunction
-/** Every page shows mail domains in letters. */
-eta.configure({ escapeFunction: (value) => escapeFunction(withShownEmails(String(value))) })
 for (const file of readdirSync(FOLDER, { recursive: true, encoding: 'utf8' })) {
   if (!file.endsWith('.eta')) continue
   eta.loadTemplate(`@${basename(file, '.eta')}`, readFileSync(join(FOLDER, file), 'utf8'))
@@ -98,6 +94,12 @@ type ConsoleFrame = {
 
 type Names = Readonly<Record<string, string>>
 
+/** Values of a text, with the domain of an email address in letters. */
+function withLetters<Values extends TextValues | undefined>(values: Values): Values {
+  const email = values?.['email']
+  return typeof email === 'string' ? { ...values, email: shownEmail(email) } : values
+}
+
 const escaped = (text: string) => eta.config.escapeFunction(text)
 
 /**
@@ -137,7 +139,8 @@ function relativeHtml({ time, relativeTime }: Language, moment: Date, now: Date)
 }
 
 /**
- * Renders a template within the frame. In a template, `it.say(key)` and `it.time(date)` return text,
+ * Renders a template within the frame. In a template, `it.say(key)` and `it.time(date)` return text, `it.shownEmail(address)` is
+ * an email address with its domain in letters, as a value `email` of a text is,
  * `it.scopeText(scope)` says what a scope permits. HTML comes from `it.sayWithNames(key, names)`, `it.sayWithTimes(key, times,
  * now)`, `it.relative(time, now)`, `it.icon(name)` and `it.scopeIcon(scope)`. `it.frame` is the frame, and the members of `content` are members of `it`. A page includes its parts with `include('@page-part', it)`.
  */
@@ -148,8 +151,10 @@ export function renderPage(
 ): string {
   const { uiLocales, acceptLanguage, branding } = frame
   const language = chooseLanguage(uiLocales, acceptLanguage, branding?.locale)
-  const { locale, direction, say, scopeText, time, minutes, lasting } = language
-  const sayWithNames = (key: MessageKey, names: Names) => withNames(say(key), names)
+  const { locale, direction, scopeText, time, minutes, lasting } = language
+  const say: Language['say'] = (key, values) => language.say(key, withLetters(values))
+  const sayWithNames = (key: MessageKey, names: Names) =>
+    withNames(language.say(key), withLetters(names))
   const relative = (moment: Date, now: Date) => relativeHtml(language, moment, now)
   /** The text of a key with times, each relative to `now`. */
   const sayWithTimes = (key: MessageKey, times: Readonly<Record<string, Date>>, now: Date) => {
@@ -170,7 +175,7 @@ export function renderPage(
     icon,
     scopeIcon,
     monogramOf,
-    exact: exactHtml,
+    shownEmail,
   }
   const own = template === SIGN_IN_PAGE ? branding?.texts?.[locale] : undefined
   const body = eta.render(`@${template}`, {

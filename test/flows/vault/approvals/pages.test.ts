@@ -33,6 +33,14 @@ test.serial('an owner reads the call, allows it, and sees the outcome', async (t
   t.like(decision!.data.actor, { type: 'human' })
 })
 
+test.serial('the page shows the path that is sent, not a reading of it', async (t) => {
+  const { waiting, person } = await approvalScene(resources)
+  const path = '/echo/ada@xn--bcher-kva.example/xn--bcher-kva'
+  const id = await waiting({ ...POST, url: `${upstream.origin}${path}` })
+  const page = await person.browser.follow(await person.browser.get(`/vault/approvals/${id}`))
+  t.true(page.html.includes(`<code data-path="${path}">${path}</code>`), page.html)
+})
+
 test.serial('a person denies on the page, and another person sees no call', async (t) => {
   const { waiting, state, person, setting } = await approvalScene(resources)
   const id = await waiting(POST)
