@@ -18,6 +18,7 @@ import {
 } from '../../../storage/agents/delegation-approvals.js'
 import { insertDelegation, lastDelegated } from '../../../storage/agents/delegations.js'
 import { holdOpenSession } from '../../../storage/oauth/token-sessions.js'
+import { CoordinationUnavailable } from '../../../storage/platform/coordination/port.js'
 import type { BrowserSession } from '../../identity/sign-in/sessions/protocol.js'
 import type { SessionDemand } from '../../domain/assurance.js'
 import { isWriteScope } from '../../domain/scopes.js'
@@ -27,14 +28,18 @@ import { brandingOf } from '../../domain/tenants/branding.js'
 import type { DelegationNeeds, DelegationHandler } from './needs.js'
 import {
   type ApprovalQuestion,
+  type Busy,
   type Decided,
   type DecideRequest,
   DELEGATION_PAGE,
+  type GuessesSpent,
   type RequestOver,
+  type ShowRequest,
   type SignIn,
   type UnknownRequest,
 } from './protocol.js'
 import { approvalStatement, grantableScopes } from './rules.js'
+import { countGuess } from '../../platform/user-code-guesses.js'
 import { inTenant } from '../../platform/in-tenant.js'
 
 const unknown = (typed: string): UnknownRequest => ({ tag: 'unknown_request', typed })
@@ -60,11 +65,12 @@ const recentMfa = ({ settings }: DelegationNeeds): SessionDemand => ({
 
 export const showDelegation: DelegationHandler<'showDelegation'> = async (
   needs,
-  { userCode, sessionToken },
+  message,
   context,
 ) => {
-  const row = await find(needs, userCode, context)
-  if (row === undefined) return unknown(userCode)
+  const { sessionToken } = message
+  const row = await find(needs, message, context)
+  if ('tag' in row) return row
   if (!isOpen(needs, row)) return outcomeFor(needs, row, sessionToken, context)
   const ready = await requireSession(needs, row, sessionToken, recentMfa(needs), context)
   return ready.tag === 'ready' ? question(needs, ready, context) : ready
@@ -126,12 +132,13 @@ async function signedApproval(
 /** An open request with a session that satisfies `demand` (assurance level and age). */
 async function prepare(
   needs: DelegationNeeds,
-  { userCode, sessionToken, sessionId }: DecideRequest,
+  message: DecideRequest,
   demand: SessionDemand,
   context: MessageContext,
-): Promise<Ready | SignIn | UnknownRequest | RequestOver | { tag: 'back'; location: string }> {
-  const row = await find(needs, userCode, context)
-  if (row === undefined) return unknown(userCode)
+): Promise<Ready | SignIn | NotFound | RequestOver | { tag: 'back'; location: string }> {
+  const { sessionToken, sessionId } = message
+  const row = await find(needs, message, context)
+  if ('tag' in row) return row
   const back = { tag: 'back', location: `${DELEGATION_PAGE}/${row.userCode}` } as const
   if (!isOpen(needs, row)) {
     // A double click: the page shows the outcome of the first one.
@@ -143,14 +150,32 @@ async function prepare(
   return ready.tag === 'ready' && ready.session.id !== sessionId ? back : ready
 }
 
+type NotFound = UnknownRequest | GuessesSpent | Busy
+
+/** The request of a user code. Wrong codes count against the client address. */
 async function find(
-  { database }: DelegationNeeds,
-  userCode: string,
+  { database, coordination, guessing }: DelegationNeeds,
+  { userCode, countedFor: address }: ShowRequest,
   context: MessageContext,
-): Promise<ShownRequest | undefined> {
+): Promise<ShownRequest | NotFound> {
   const code = readUserCode(userCode)
-  if (code === null) return undefined
-  return database.system((tx) => findDelegationRequest(tx, code), context)
+  // A malformed code reveals nothing, so it does not count.
+  if (code === null) return unknown(userCode)
+  try {
+    const from = { address, signal: context.signal }
+    const guess = await countGuess(coordination, guessing, from, async (wrong) => {
+      const row = await database.system((tx) => findDelegationRequest(tx, code), context)
+      if (row !== undefined) return row
+      await wrong()
+      return unknown(userCode)
+    })
+    if (guess.tag === 'judged') return guess.outcome
+    context.log.warn({ address }, 'too many wrong user codes')
+    return { tag: 'guesses_spent', retryAfterSecs: guess.retryAfterSecs }
+  } catch (error) {
+    if (error instanceof CoordinationUnavailable) return { tag: 'busy' }
+    throw error
+  }
 }
 
 function isOpen(

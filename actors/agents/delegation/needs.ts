@@ -5,6 +5,8 @@ import type { TokensProtocol } from '../../oauth/tokens/protocol.js'
 import type { DelegationMetrics } from './metrics.js'
 import type { DeviceAuthorizationSettings } from './settings.js'
 import type { DelegationProtocol } from './protocol.js'
+import type { AttemptCounts } from '../../platform/attempts.js'
+import type { GuessSettings } from '../../platform/user-code-guesses.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
 
 export type DelegationNeeds = WriteNeeds & {
@@ -13,6 +15,8 @@ export type DelegationNeeds = WriteNeeds & {
   readonly metrics: DelegationMetrics
   readonly issuer: string
   readonly settings: DeviceAuthorizationSettings
+  readonly coordination: AttemptCounts
+  readonly guessing: GuessSettings
 }
 
 export type DelegationHandler<K extends keyof DelegationProtocol> = Handler<

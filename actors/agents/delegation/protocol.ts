@@ -20,14 +20,17 @@ export type DelegationProtocol = {
   /** The approval page of a request. */
   showDelegation: Ask<
     ShowRequest,
-    ApprovalQuestion | Decided | SignIn | UnknownRequest | RequestOver
+    ApprovalQuestion | Decided | SignIn | UnknownRequest | GuessesSpent | Busy | RequestOver
   >
   /** Write scopes need an assertion of a passkey over the approval, if the person has one. */
   approveDelegation: Ask<
     DecideRequest & { credential: string },
-    Back | NothingHeld | PasskeyWanted | SignIn | UnknownRequest | RequestOver
+    Back | NothingHeld | PasskeyWanted | SignIn | UnknownRequest | GuessesSpent | Busy | RequestOver
   >
-  denyDelegation: Ask<DecideRequest, Back | SignIn | UnknownRequest | RequestOver>
+  denyDelegation: Ask<
+    DecideRequest,
+    Back | SignIn | UnknownRequest | GuessesSpent | Busy | RequestOver
+  >
   /** The visible delegations: a person sees those they approved, an agent those it received. */
   listDelegations: Ask<ListDelegations, DelegationsListed | MayNotSee>
   readDelegation: Ask<OneDelegation, DelegationFound | UnknownDelegation | MayNotSee>
@@ -84,7 +87,12 @@ export type PollOutcome =
   | { readonly tag: 'policy_denied' }
 
 /** A page load. `userCode` is as typed. */
-export type ShowRequest = { readonly userCode: string; readonly sessionToken: string | null }
+export type ShowRequest = {
+  readonly userCode: string
+  readonly sessionToken: string | null
+  /** The address or network for which wrong codes are counted. */
+  readonly countedFor: string
+}
 export type DecideRequest = ShowRequest & {
   /** The session that loaded the page. */
   readonly sessionId: string
@@ -143,6 +151,10 @@ export type UnknownRequest = {
   /** The code as it was typed. */
   readonly typed: string
 }
+/** Too many wrong codes from this address. */
+export type GuessesSpent = { readonly tag: 'guesses_spent'; readonly retryAfterSecs: number }
+/** Wrong codes cannot be counted now. */
+export type Busy = { readonly tag: 'busy' }
 export type RequestOver = { readonly tag: 'request_over' }
 
 export type ListDelegations = Page & {

@@ -3,6 +3,7 @@ import {
   type ApprovalQuestion,
   type Decided,
   DELEGATION_PAGE,
+  type GuessesSpent,
   type NothingHeld,
   type PasskeyWanted,
   type UnknownRequest,
@@ -75,18 +76,33 @@ export function unknownRequestPage(
   { typed }: UnknownRequest,
   { browser: { languages } }: ReplyContext,
 ): PageAnswer {
-  const html = renderPage(
-    'device-code',
-    {
-      titleKey: 'delegation.title',
-      branding: null,
-      acceptLanguage: languages,
-      error: { key: 'device.unknown', field: 'user_code' },
-    },
-    { action: `${DELEGATION_PAGE}/code`, csrf: null, typed, invalid: true },
-  )
-  return { html }
+  const error = { key: 'device.unknown', field: 'user_code' } as const
+  return { html: codePage({ error, acceptLanguage: languages }, { typed, invalid: true }) }
 }
+
+/** Too many wrong codes. */
+export function guessesSpentPage(
+  { retryAfterSecs }: GuessesSpent,
+  { browser: { languages } }: ReplyContext,
+): PageAnswer {
+  const frame = {
+    error: { key: 'device.spent', field: null },
+    acceptLanguage: languages,
+    retryAfterSecs,
+  } as const
+  const html = codePage(frame, { typed: '', invalid: false })
+  return { html, headers: { 'retry-after': String(retryAfterSecs) } }
+}
+
+const codePage = (
+  frame: Pick<Frame, 'error' | 'acceptLanguage' | 'retryAfterSecs'>,
+  content: { readonly typed: string; readonly invalid: boolean },
+) =>
+  renderPage(
+    'device-code',
+    { titleKey: 'delegation.title', branding: null, ...frame },
+    { action: `${DELEGATION_PAGE}/code`, csrf: null, ...content },
+  )
 
 export function requestOverPage(_outcome: unknown, context: ReplyContext): PageAnswer {
   const { browser, requestId } = context

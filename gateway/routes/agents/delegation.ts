@@ -7,17 +7,20 @@ import {
   delegation,
 } from '../../../actors/agents/delegation/protocol.js'
 import { isPurpose, purposeForm } from '../../../actors/domain/agents/delegation-intent.js'
+import { quotaAddress } from '../../../actors/domain/quota-address.js'
 import { showUserCode } from '../../../actors/domain/user-code.js'
 import { scopeChallenge } from '../../request/authenticate.js'
 import { pageReply, PageQuery, readPage } from '../../request/paging.js'
 import {
   decidedPage,
   delegationPage,
+  guessesSpentPage,
   nothingHeldPage,
   passkeyWantedPage,
   requestOverPage,
   unknownRequestPage,
 } from '../../pages/agents/delegation.js'
+import { busyPage } from '../../pages/identity/login.js'
 import { callerOf } from '../../request/caller.js'
 import type { CodeOf } from '../../response/problems.js'
 import { presenter } from '../../response/presenter.js'
@@ -289,7 +292,11 @@ const approval = pageForm({
     .max(32 * 1024)
     .default(''),
 })
-const unknownRequest = page(404, unknownRequestPage)
+const notFound = {
+  unknown_request: page(404, unknownRequestPage),
+  guesses_spent: page(429, guessesSpentPage),
+  busy: page(503, busyPage),
+}
 const requestOver = page(410, requestOverPage)
 const elsewhere = seeOther(({ location }: { location: string }) => ({ location }))
 
@@ -300,7 +307,7 @@ const pageRoutes: readonly Route[] = [
     path: `${DELEGATION_PAGE}/{user_code}`,
     summary: 'Page on which a person approves or denies a delegation',
     description:
-      'Returns 404 for an unknown code, with a form to type it again, and 410 for an expired or decided request, ' +
+      'Returns 404 for an unknown code, with a form to type it again, 429 after too many of them, and 410 for an expired or decided request, ' +
       'both before any sign-in. The person who decided sees the outcome.',
     params: UserCode,
     query: z.object({
@@ -311,15 +318,16 @@ const pageRoutes: readonly Route[] = [
         .optional()
         .meta({ description: 'Replaces the code in the path: typed again after an unknown one.' }),
     }),
-    message: ({ params, query, browser }) => ({
+    message: ({ params, query, browser, clientAddress }) => ({
       userCode: query.user_code ?? params.user_code,
       sessionToken: browser.sessionToken,
+      countedFor: quotaAddress(clientAddress),
     }),
     replies: {
       asked: page(200, delegationPage),
       decided: page(200, decidedPage),
       sign_in: elsewhere,
-      unknown_request: unknownRequest,
+      ...notFound,
       request_over: requestOver,
     },
   }),
@@ -337,6 +345,7 @@ const pageRoutes: readonly Route[] = [
       userCode: params.user_code,
       sessionToken: browser.sessionToken,
       sessionId: body.session,
+      countedFor: quotaAddress(address),
       credential: body.credential,
       address,
     }),
@@ -345,7 +354,7 @@ const pageRoutes: readonly Route[] = [
       nothing_held: page(403, nothingHeldPage),
       passkey_wanted: page(403, passkeyWantedPage),
       sign_in: elsewhere,
-      unknown_request: unknownRequest,
+      ...notFound,
       request_over: requestOver,
     },
   }),
@@ -361,12 +370,13 @@ const pageRoutes: readonly Route[] = [
       userCode: params.user_code,
       sessionToken: browser.sessionToken,
       sessionId: body.session,
+      countedFor: quotaAddress(address),
       address,
     }),
     replies: {
       back: elsewhere,
       sign_in: elsewhere,
-      unknown_request: unknownRequest,
+      ...notFound,
       request_over: requestOver,
     },
   }),

@@ -90,6 +90,8 @@ export function clientWirings(shared: SharedNeeds): readonly ActorWiring[] {
       metrics: delegationMetrics(registry),
       issuer,
       settings: settings.device_authorization,
+      coordination,
+      guessing: auth,
     })),
     accountWiring(shared),
     wireActor(agentDocumentsActor, () => ({ ...common, sealer, issuer })),

@@ -22,7 +22,8 @@ import type {
 import { newUserCode, readUserCode, showUserCode } from '../../../domain/user-code.js'
 import { brandingOf } from '../../../domain/tenants/branding.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
-import { type AttemptCounts, judgeAttempt, type Judged } from '../../../platform/attempts.js'
+import type { AttemptCounts } from '../../../platform/attempts.js'
+import { countGuess, type GuessSettings } from '../../../platform/user-code-guesses.js'
 import { DEVICE_CODE } from '../../../domain/oauth/grant-types.js'
 import type { OAuthRefused, ProofRefused, TokenRequest } from '../protocol.js'
 import { type ClientRequest, type ClientRequestNeeds, withClientRequest } from './request.js'
@@ -277,34 +278,4 @@ function consentPageOf(
     askedAt: request.createdAt,
     uiLocales,
   }
-}
-
-/** Members of [auth]. */
-type GuessSettings = {
-  readonly brute_force_max_attempts: number
-  readonly brute_force_lockout_secs: number
-}
-
-/**
- * Counts wrong user codes per client address in the coordination backend, so that all processes count
- * together (RFC 8628 section 5.1). With 10 wrong codes in 15 minutes, 1,000 pending codes and 20^8
- * possible codes, an address finds one by chance in about 70 years.
- *
- * See actors/platform/attempts.ts. If the backend is unavailable, codes are refused.
- *
- * Runs `check` for one code. `check` calls `wrong` if the code does not exist. A correct code only
- * takes back its own count, so that attackers cannot reset the counter with their own codes.
- * @throws CoordinationUnavailable if guesses cannot be counted, and what `check` throws.
- */
-function countGuess<Outcome>(
-  counts: AttemptCounts,
-  settings: GuessSettings,
-  { address, signal }: { readonly address: string; readonly signal: AbortSignal },
-  check: (wrong: () => Promise<unknown>) => Promise<Outcome>,
-): Promise<Judged<Outcome>> {
-  const window = {
-    limit: settings.brute_force_max_attempts,
-    windowSecs: settings.brute_force_lockout_secs,
-  }
-  return judgeAttempt(counts, `user-code:${address}`, window, ({ failed }) => check(failed), signal)
 }

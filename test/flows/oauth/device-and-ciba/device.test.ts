@@ -245,12 +245,16 @@ test('guessing codes is stopped, for correct codes too', async (t) => {
     together.every(({ status }) => status === 303),
     'right ones count for nothing',
   )
+  // The page of delegations takes user codes too, and counts with this one.
+  await browser.get('/device/delegation/ZZZZ-ZZZR').gives(404)
   const statuses: number[] = []
   for (const letter of 'BCDFGHJKLMNPQ')
     statuses.push((await browser.get(`${PAGE}?user_code=ZZZZ-ZZZ${letter}`)).status)
-  t.deepEqual(statuses, [...Array<number>(10).fill(200), 429, 429, 429], 'ten by default')
+  t.deepEqual(statuses, [...Array<number>(9).fill(200), 429, 429, 429, 429], 'ten by default')
   const late = await right().gives(429)
   t.true(Number(late.headers['retry-after']) > 0)
+  const delegation = await browser.get('/device/delegation/ZZZZ-ZZZS').gives(429)
+  t.true(Number(delegation.headers['retry-after']) > 0)
 })
 
 const REFUSED: readonly [string, number, string, () => Promise<Record<string, string>>][] = [
