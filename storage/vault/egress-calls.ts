@@ -115,7 +115,7 @@ export async function listEgressCallRows(
 
 /**
  * Events after a sequence, of which calls that match are returned, in order.
- * @returns also the last event that was looked at, and whether there may be more after it.
+ * @returns also the last event that was looked at, and whether it stopped at the most calls of a read.
  */
 export async function egressCallsAfter(
   tx: Transaction,
@@ -141,8 +141,7 @@ export async function egressCallsAfter(
   })
   const rows = found.filter(({ id }) => id !== null) as readonly EgressCallRow[]
   if (rows.length === FOLLOWED_MAX) return { rows, sequence: rows.at(-1)!.sequence, isMore: true }
-  const reached = found[0]?.reached ?? sequence
-  return { rows, sequence: reached, isMore: reached - sequence >= SCANNED_MAX }
+  return { rows, sequence: found[0]?.reached ?? sequence, isMore: false }
 }
 
 export type GrantBudgetRow = {
