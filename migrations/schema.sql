@@ -3602,6 +3602,7 @@ create table vault_connections (
   constraint vault_connections_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE UNIQUE INDEX vault_connections_code ON public.vault_connections USING btree (code) WHERE (code IS NOT NULL);
+CREATE INDEX vault_connections_ended ON public.vault_connections USING btree (updated_at) WHERE (status = ANY (ARRAY['denied'::text, 'expired'::text, 'revoked'::text]));
 CREATE INDEX vault_connections_listed ON public.vault_connections USING btree (tenant_id, created_at DESC, id DESC);
 CREATE INDEX vault_connections_of_connector ON public.vault_connections USING btree (tenant_id, connector_id);
 CREATE INDEX vault_connections_of_credential ON public.vault_connections USING btree (tenant_id, credential_id) WHERE (credential_id IS NOT NULL);
@@ -3634,12 +3635,14 @@ create table vault_connectors (
   account_label jsonb,
   created_at timestamp with time zone not null,
   updated_at timestamp with time zone not null,
+  removed_at timestamp with time zone,
   constraint vault_connectors_pkey PRIMARY KEY (tenant_id, id),
   constraint vault_connectors_id_key UNIQUE (id),
   constraint vault_connectors_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
 );
 CREATE INDEX vault_connectors_listed ON public.vault_connectors USING btree (tenant_id, created_at DESC, id DESC);
 CREATE UNIQUE INDEX vault_connectors_name ON public.vault_connectors USING btree (tenant_id, name);
+CREATE INDEX vault_connectors_removed ON public.vault_connectors USING btree (removed_at) WHERE (removed_at IS NOT NULL);
 alter table vault_connectors enable row level security;
 alter table vault_connectors force row level security;
 create policy tenant on vault_connectors using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
@@ -3784,6 +3787,27 @@ create table vault_managed_tokens (
 alter table vault_managed_tokens enable row level security;
 alter table vault_managed_tokens force row level security;
 create policy tenant on vault_managed_tokens using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
+
+create table vault_revocations (
+  tenant_id uuid not null,
+  id uuid not null,
+  connector_id uuid not null,
+  credential_id uuid not null,
+  secret bytea not null,
+  secret_stamp bytea,
+  token bytea,
+  token_stamp bytea,
+  tries integer default 0 not null,
+  due_at timestamp with time zone not null,
+  created_at timestamp with time zone not null,
+  constraint vault_revocations_pkey PRIMARY KEY (tenant_id, id),
+  constraint vault_revocations_tenant_id_fkey FOREIGN KEY (tenant_id) REFERENCES tenants(id) ON DELETE CASCADE
+);
+CREATE INDEX vault_revocations_due ON public.vault_revocations USING btree (due_at);
+CREATE INDEX vault_revocations_of_connector ON public.vault_revocations USING btree (tenant_id, connector_id);
+alter table vault_revocations enable row level security;
+alter table vault_revocations force row level security;
+create policy tenant on vault_revocations using (svc_visible(tenant_id)) with check (svc_visible(tenant_id));
 
 create table verified_domains (
   tenant_id uuid not null,

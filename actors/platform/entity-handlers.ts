@@ -29,6 +29,8 @@ const UNKNOWN = { tag: 'unknown' } as const
 type EntityRules<M extends Members, Refused> = {
   readonly entity: Entity<M>
   readonly table: EntityTable<M>
+  /** The id of the one new row, where something was sealed for it before. Default: a random one. */
+  readonly newId?: string
   /** The most rows of a tenant. */
   readonly most: number
   /** The most rows of a page, where rows are large. */
@@ -116,7 +118,8 @@ export function entityHandlers<M extends Members, Refused extends { readonly tag
         if (!(await table.hasRoom(tx, tenantId, most))) return { tag: 'full', most } as const
         const now = needs.clock.now()
         const times = { createdAt: now, updatedAt: now }
-        const row: Row<M> = { ...draft, id: needs.random.uuid(), tenantId, ...times }
+        const id = rules.newId ?? needs.random.uuid()
+        const row: Row<M> = { ...draft, id, tenantId, ...times }
         await table.insert(tx, row)
         await rules.written?.(tx, row, null)
         record(tx, caller, context, row, null)

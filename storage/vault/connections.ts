@@ -4,6 +4,7 @@ import { personInForce } from '../platform/in-force.js'
 import { columnsOf } from '../platform/portable/tenant-rows.js'
 import {
   allRows,
+  changedRows,
   execute,
   firstRow,
   isChanged,
@@ -286,14 +287,35 @@ export const revokeConnectionRow = (tx: Transaction, tenantId: string, id: strin
     values: [tenantId, id, now],
   })
 
-/** Connections of a connector that have not ended. */
-export const listOpenConnections = (tx: Transaction, tenantId: string, connectorId: string) =>
+/** The same of the connection of a credential. */
+export const revokeConnectionOf = (
+  tx: Transaction,
+  tenantId: string,
+  credentialId: string,
+  now: Date,
+) =>
+  firstRow<ConnectionRow>(tx, {
+    name: 'connection.revoke_of',
+    text: `update vault_connections set status = 'revoked', code = null, state_sha256 = null, session_id = null,
+             verifier_sealed = null, updated_at = $3
+           where tenant_id = $1 and credential_id = $2 and status in ('pending', 'active', 'needs_reauthorization')
+           returning ${COLUMNS}`,
+    values: [tenantId, credentialId, now],
+  })
+
+/** Connections of a connector that have not ended. @param limit null for all. */
+export const listOpenConnections = (
+  tx: Transaction,
+  tenantId: string,
+  connectorId: string,
+  limit: number | null,
+) =>
   allRows<ConnectionRow>(tx, {
     name: 'connection.list_open',
     text: `select ${COLUMNS} from vault_connections
            where tenant_id = $1 and connector_id = $2 and status in ('pending', 'active', 'needs_reauthorization')
-           order by id for update`,
-    values: [tenantId, connectorId],
+           order by credential_id, id limit $3`,
+    values: [tenantId, connectorId, limit],
   })
 
 /** active -> needs_reauthorization. */
@@ -396,4 +418,14 @@ export const listSeenConnections = (tx: Transaction, tenantId: string, subject: 
            where c.tenant_id = $1 and c.subject = $2 and c.status in ('active', 'needs_reauthorization')
            order by c.created_at desc, c.id desc limit 200`,
     values: [tenantId, subject],
+  })
+
+/** Deletes connections that ended before a time, the oldest first. Crosses tenants. @returns how many. */
+export const removeEndedConnections = (tx: Transaction, before: Date, limit: number) =>
+  changedRows(tx, {
+    name: 'connection.remove_ended',
+    text: `delete from vault_connections where (tenant_id, id) in (select tenant_id, id from vault_connections
+             where status in ('denied', 'expired', 'revoked') and updated_at < $1
+             order by updated_at limit $2 for update skip locked)`,
+    values: [before, limit],
   })

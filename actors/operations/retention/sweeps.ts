@@ -54,6 +54,7 @@ import { sweepX402Verifications } from '../../../storage/commerce/x402-payments.
 import { forgetSinks } from '../../../storage/webhooks/event-sinks.js'
 import { disableOverdueStreams } from '../../../storage/webhooks/signal-events.js'
 import { sweepDeletedWebhooks, wipePreviousSecrets } from '../../../storage/webhooks/webhooks.js'
+import { removeEndedConnections } from '../../../storage/vault/connections.js'
 import { removeEndedApprovals } from '../../../storage/vault/call-approvals.js'
 import { removeExpiredCertificates } from '../../../storage/vault/ssh-certificates.js'
 
@@ -88,6 +89,8 @@ const DELEGATION_RETENTION_MS = 90 * 86_400_000
 const CREDENTIAL_RETENTION_MS = 30 * 86_400_000
 /** How long an ended approval of a call can be read. The audit log keeps it. */
 const APPROVAL_RETENTION_MS = 30 * 86_400_000
+/** How long an ended connection can be read. The audit log keeps it. */
+const CONNECTION_RETENTION_MS = 30 * 86_400_000
 /** How long an expired API key can be read. */
 const API_KEY_RETENTION_MS = 30 * 86_400_000
 /** How long deliveries can be recreated from events. */
@@ -184,6 +187,8 @@ const SWEEPS: Readonly<Record<string, Sweep>> = {
   upstream_sign_ins: (tx, now) => removeExpiredUpstreamSignIns(tx, now, BATCH_ROWS),
   call_approvals: (tx, now) =>
     removeEndedApprovals(tx, ago(now, APPROVAL_RETENTION_MS), BATCH_ROWS),
+  vault_connections: (tx, now) =>
+    removeEndedConnections(tx, ago(now, CONNECTION_RETENTION_MS), BATCH_ROWS),
   ssh_certificates: (tx, now) =>
     removeExpiredCertificates(tx, ago(now, REVOCATION_RETENTION_MS), BATCH_ROWS),
   idempotency_keys: (tx) => sweepIdempotencyKeys(tx, BATCH_ROWS),

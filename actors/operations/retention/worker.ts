@@ -26,8 +26,8 @@ type RetentionNeeds = SweepNeeds & {
   readonly closeLostCalls: (signal: AbortSignal) => Promise<number>
   /** Records how many egress calls of killed processes may be missing. @returns the most that are missing. */
   readonly recordUnknownCalls: (signal: AbortSignal) => Promise<number>
-  /** Records that requests to connect accounts have expired. */
-  readonly expireConnections: () => Promise<void>
+  /** Expires requests to connect accounts, ends connections of deleted connectors, revokes tokens at providers. */
+  readonly tendConnections: (signal: AbortSignal) => Promise<void>
   /** Removes images of tenants that were retired long ago. Null without `tenant_assets.enabled`. */
   readonly removeRetiredAssets: ((signal: AbortSignal) => Promise<unknown>) | null
 }
@@ -108,7 +108,7 @@ export const retentionWorker = defineWorker<RetentionNeeds>({
       results.push(await done('signing keys', () => needs.keys.maintain(null, { signal })))
       const reseal = async () => resealedTotal.inc(await needs.reseal(signal))
       results.push(await done('sealed values', reseal))
-      results.push(await done('connections', needs.expireConnections))
+      results.push(await done('connections', () => needs.tendConnections(signal)))
       const { removeRetiredAssets } = needs
       if (removeRetiredAssets !== null) {
         results.push(await done('assets', () => removeRetiredAssets(signal)))

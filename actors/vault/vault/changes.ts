@@ -18,6 +18,8 @@ import { revokeLeasesOf } from '../../../storage/vault/vault-leases.js'
 import type { Caller } from '../../domain/audit.js'
 import { metadataSources } from '../../domain/commerce/networks.js'
 import type { VaultNeeds, VaultHandler } from './needs.js'
+import { connectionEnds } from './connections/ends.js'
+import { revokeNow } from './connections/revocations.js'
 import { sourcesFault } from './credentials.js'
 import { credentialResource, grantRevoked, auditEntry } from './events.js'
 import type { CredentialFound, UpdateCredential } from './protocol.js'
@@ -106,16 +108,18 @@ function widens(
 
 /**
  * Revokes a credential, which is final: deletes the sealed secret and revokes its grants, its leases and
- * the credentials that refer to it with `token_of`.
+ * the credentials that refer to it with `token_of`. The connection of a connected account ends with it.
  */
-export const revokeVaultCredential: VaultHandler<'revokeVaultCredential'> = (
+export const revokeVaultCredential: VaultHandler<'revokeVaultCredential'> = async (
   needs,
   message,
   context,
 ) => {
-  return changingCredential(needs, message, context, (tx, row) =>
+  const outcome = await changingCredential(needs, message, context, (tx, row) =>
     revokeIn(tx, needs, row, message.caller, context),
   )
+  await revokeNow(needs, message.caller.principal.tenantId, context.log)
+  return outcome
 }
 
 /** Revokes a locked credential, with what depends on it. */
@@ -130,6 +134,7 @@ export async function revokeIn(
   if (row.status === 'revoked') return { tag: 'found', credential: credentialOf(row) }
   const { tenantId, id } = row
   const now = clock.now()
+  await connectionEnds(tx, row, { caller, random, now, requestId: context.requestId })
   const ended = await revokeVaultCredentialRow(tx, tenantId, id, now)
   await forgetManagedToken(tx, tenantId, id)
   for (const dependent of await lockTokensOf(tx, tenantId, id)) {

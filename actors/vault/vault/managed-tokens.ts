@@ -54,7 +54,8 @@ import {
   type TokenSource,
   withRefreshToken,
 } from './token-source.js'
-import { cannotRefresh, ofConnector, reopened } from './connections/refresh.js'
+import { keepLateRevocation } from '../../../storage/vault/revocations.js'
+import { cannotRefresh, connectionOf, ofConnector, reopened } from './connections/refresh.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
 
 /** Tokens are refreshed this long before they expire. */
@@ -437,7 +438,18 @@ async function store(
     return 'kept' as const
   })
   if (outcome === 'again') return outcome
-  if (outcome === 'gone') return { tag: 'gone' }
+  if (outcome === 'gone') {
+    const connectionId = connectionOf(readTokenSource(credential.authScheme, document))
+    const { random, clock } = needs
+    if (renewed !== null && connectionId !== undefined) {
+      const late = { tenantId, connectionId, id: random.uuid(), credentialId, token }
+      const secret = renewed
+      await needs.database.tenant(tenantId, (tx) =>
+        keepLateRevocation(tx, { ...late, secret, now: clock.now() }),
+      )
+    }
+    return { tag: 'gone' }
+  }
   return { tag: 'token', accessToken, expiresAt, scope, obtainedAt, isFresh: true, previous }
 }
 

@@ -4,7 +4,7 @@ import { createBoundedFetch } from '../../../actors/platform/outbound-http/bound
 import { targetRules } from '../../../actors/platform/outbound-http/outbound.js'
 import { faultsUnder } from '../../../actors/platform/outbound-http/targets.js'
 import { FRESH_FACTORS_SECS } from '../../../actors/domain/assurance.js'
-import { connectCalls } from '../../../actors/vault/vault/connections/needs.js'
+import { connectCalls, type EndNeeds } from '../../../actors/vault/vault/connections/needs.js'
 import { connectionsActor } from '../../../actors/vault/vault/connections/actor.js'
 import { connectorsActor } from '../../../actors/vault/vault/connections/connectors.js'
 import { mcpServersActor } from '../../../actors/vault/vault/mcp-servers/actor.js'
@@ -16,10 +16,11 @@ import { egressForgets } from './vault.js'
 const ANSWER_BYTES_MAX = 64 * 1024
 const TIMEOUT_MS = 30_000
 
-export function connectionWirings(shared: SharedNeeds): readonly ActorWiring[] {
-  const { resources, settings, database, clock, random, sealer, issuer, documents, groups } = shared
+/** What ends connections, for each actor that does. They share the places for calls to providers. */
+export function connectionEnding(shared: SharedNeeds): (context: ActorContext) => EndNeeds {
+  const { resources, settings, database, clock, random, sealer, groups } = shared
   const calls = connectCalls(shared.metrics.shares)
-  const ending = (context: ActorContext) => {
+  return (context) => {
     const { fetch, close } = createBoundedFetch({
       settings: egressSettingsOf(settings),
       answerBytesMax: ANSWER_BYTES_MAX,
@@ -27,11 +28,18 @@ export function connectionWirings(shared: SharedNeeds): readonly ActorWiring[] {
     })
     context.onStop(close)
     const changed = egressForgets(context, resources)
-    return { database, clock, random, sealer, fetch, calls, groups, changed, issuer }
+    return { database, clock, random, sealer, fetch, calls, groups, changed }
   }
+}
+
+export function connectionWirings(
+  shared: SharedNeeds,
+  ending: ReturnType<typeof connectionEnding>,
+): readonly ActorWiring[] {
+  const { resources, settings, database, clock, random, issuer, documents } = shared
   const urlFaultOf = faultsUnder(targetRules(settings.vault))
   return [
-    wireActor(connectorsActor, (context) => ({ ...ending(context), urlFaultOf })),
+    wireActor(connectorsActor, (context) => ({ ...ending(context), issuer, urlFaultOf })),
     wireActor(mcpServersActor, (context) => ({
       database,
       clock,
@@ -41,6 +49,7 @@ export function connectionWirings(shared: SharedNeeds): readonly ActorWiring[] {
     })),
     wireActor(connectionsActor, (context) => ({
       ...ending(context),
+      issuer,
       browserSessions: context.ref(browserSessions),
       documents,
       settings: settings.vault,

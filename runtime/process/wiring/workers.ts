@@ -23,7 +23,8 @@ import { registryMetrics } from '../../../actors/agents/agents/registries/metric
 import { registriesWorker } from '../../../actors/agents/agents/registries/worker.js'
 import { retentionWorker } from '../../../actors/operations/retention/worker.js'
 import { sequencerWorker } from '../../../actors/operations/sequencer/worker.js'
-import { expireConnections } from '../../../actors/vault/vault/connections/manage.js'
+import { tendingOf } from '../../../actors/vault/vault/connections/upkeep.js'
+import type { connectionEnding } from './connections.js'
 import { vaultActor } from '../../../actors/vault/vault/actor.js'
 import { reconciliationWorker } from '../../../actors/commerce/payments/reconciliation/worker.js'
 import { x402Actor, x402Pool } from '../../../actors/commerce/payments/x402/actor.js'
@@ -37,11 +38,14 @@ import { openRegistries } from './chain-nodes.js'
 import { reconciliationNeeds, x402Needs } from './payment-chains.js'
 import { mailRunnerOf } from './mail.js'
 import { assetRetirementOf, tenantAssetWirings } from './tenant-assets.js'
-import { resealOf, egressForgets } from './vault.js'
+import { resealOf } from './vault.js'
 import type { SharedNeeds } from './shared-needs.js'
 
 /** The actors of this file, with their dependencies. */
-export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
+export function workerWirings(
+  shared: SharedNeeds,
+  ending: ReturnType<typeof connectionEnding>,
+): readonly ActorWiring[] {
   const { resources, settings, database, sealer, clock, random, webhooks, registry } = shared
   return [
     wireActor(sequencerWorker, (context) => {
@@ -107,12 +111,8 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
       settings: settings.vault,
     })),
     wireActor(vaultActor, (context) => ({
-      database,
-      sealer,
+      ...ending(context),
       sshCertificates: context.ref(sshCertificates),
-      changed: egressForgets(context, resources),
-      clock,
-      random,
       urlFaultOf: faultsUnder(targetRules(settings.vault)),
       settings: settings.vault,
     })),
@@ -131,16 +131,16 @@ export function workerWirings(shared: SharedNeeds): readonly ActorWiring[] {
     ...tenantAssetWirings(resources, (context) =>
       pooled<ImageModule>(context, resources, imagePool(processors(context))),
     ),
-    wireActor(retentionWorker, ({ ref, onStop }) => ({
+    wireActor(retentionWorker, (context) => ({
       database,
-      keys: ref(signingKeys),
+      keys: context.ref(signingKeys),
       clock,
       registry,
       reseal: resealOf(resources),
       closeLostCalls: (signal) => closeLostCalls(resources, signal),
-      expireConnections: () => expireConnections(resources),
+      tendConnections: tendingOf(ending(context), resources.log),
       recordUnknownCalls: (signal) => recordUnknownCalls(resources, signal),
-      removeRetiredAssets: assetRetirementOf(resources, onStop),
+      removeRetiredAssets: assetRetirementOf(resources, context.onStop),
       random,
       retention: {
         ...webhooks,

@@ -29,13 +29,16 @@ export type EntityTable<M extends Members> = TenantRows<Row<M>> & {
 /**
  * Writes the statements of an entity. Their names begin with the entity's name: `api_resource.find`. A member without a
  * column has an expression in `read`.
+ * @param only SQL: which rows exist for callers. Default: all.
  */
 export function entityTable<M extends Members>(
   entity: Entity<M>,
   derived: Derived<M> = {},
   read: Readonly<Record<string, string>> = {},
+  only = '',
 ): EntityTable<M> {
   const { name, table, members } = entity
+  const kept = only === '' ? '' : ` and ${only}`
   const stored = Object.keys(storedMembers(entity))
   const own = stored.filter((member) => read[member] === undefined)
   const columns = ['id', 'tenant_id', ...stored, 'created_at', 'updated_at']
@@ -56,11 +59,11 @@ export function entityTable<M extends Members>(
   const parameter = (index: number) => `$${index + 3}`
   return {
     columns,
-    ...tenantRows<Row<M>>(name, table, columns),
+    ...tenantRows<Row<M>>(name, table, columns, '', only),
     lock: (tx, tenantId, id) =>
       firstRow<Row<M>>(tx, {
         name: `${name}.lock`,
-        text: `select ${columns} from ${table} where tenant_id = $1 and id = $2 for update`,
+        text: `select ${columns} from ${table} where tenant_id = $1 and id = $2${kept} for update`,
         values: [tenantId, id],
       }),
     async hasRoom(tx, tenantId, most) {
@@ -71,7 +74,7 @@ export function entityTable<M extends Members>(
       })
       const { rows } = await tx.query<{ room: boolean }>({
         name: `${name}.room`,
-        text: `select count(*) < $2 as room from ${table} where tenant_id = $1`,
+        text: `select count(*) < $2 as room from ${table} where tenant_id = $1${kept}`,
         values: [tenantId, most],
       })
       return rows[0]!.room

@@ -33,24 +33,27 @@ export function columnsOf(columns: string, alias = ''): string {
  * Writes the statements. Their names begin with `name`: `payout.find`.
  * @param from the table with its alias, and what it is joined with.
  * @param alias of the table, needed only in a join.
+ * @param only which rows exist for callers.
  */
 export function tenantRows<Row>(
   name: string,
   from: string,
   columns: string,
   alias = '',
+  only = '',
 ): TenantRows<Row> {
   const of = prefix(alias)
+  const kept = only === '' ? '' : ` and ${only}`
   return {
     find: (tx, tenantId, id) =>
       firstRow<Row>(tx, {
         name: `${name}.find`,
-        text: `select ${columns} from ${from} where ${of}tenant_id = $1 and ${of}id = $2`,
+        text: `select ${columns} from ${from} where ${of}tenant_id = $1 and ${of}id = $2${kept}`,
         values: [tenantId, id],
       }),
     list: listing(
       `${name}.list`,
-      `select ${columns} from ${from} where ${of}tenant_id = $1`,
+      `select ${columns} from ${from} where ${of}tenant_id = $1${kept}`,
       alias,
     ),
   }

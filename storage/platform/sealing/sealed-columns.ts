@@ -1,6 +1,6 @@
 /**
  * The columns whose sealed values live longer than a day, which a rotation seals again. Values of `form_answers`,
- * `authorization_requests.answer`, `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed`, `vault_connections.verifier_sealed` and `console_sessions` expire before.
+ * `authorization_requests.answer`, `refresh_tokens.successor_answer`, `upstream_sign_ins.sealed`, `vault_connections.verifier_sealed`, `vault_revocations` and `console_sessions` expire before.
  */
 import { managedTokenContext, tokenAnswerContext } from '../../vault/managed-tokens.js'
 import { mailContext } from '../../operations/outgoing-mail.js'

@@ -1,9 +1,11 @@
 /** Who manages connectors gets nothing that people or other managers gave for other addresses. */
 import test from 'ava'
+import { sql } from '../../support/storage/sql.js'
 import { egressHouse } from '../../support/vault/egress.js'
 import {
   approve,
   connecting,
+  connectorFor,
   CONNECTIONS,
   CONNECTORS,
   openConnect,
@@ -11,7 +13,7 @@ import {
 } from '../../support/vault/connect.js'
 
 const house = await egressHouse()
-const { api } = house
+const { api, running } = house
 const { setting, start, read, connected, call, outdate, eventsOf } = connecting(house)
 type Setting = Awaited<ReturnType<typeof setting>>
 
@@ -112,7 +114,7 @@ test('a code is not sent after the connector has changed, and a changed page is 
   const page = await open()
   await moved(made, () => ({ allowed_hosts: ['api.upstream.example', 'more.example'] }))
   const again = await person.browser.submit(page, {}, /approve$/)
-  t.is(new URL(String(again.headers['location']), house.running.issuer).pathname, page.path)
+  t.is(new URL(String(again.headers['location']), running.issuer).pathname, page.path)
   t.deepEqual(heard(elsewhere), NOTHING)
   t.is(at.codes.length, 0)
   const hosts = await open()
@@ -134,4 +136,90 @@ test('the name of an account is read on allowed hosts only', async (t) => {
     .post(CONNECTORS, token, { name: 'google', template: 'google', ...client })
     .gives(201)
   t.false('account_label' in body, 'the host of the template is not among the hosts')
+})
+
+test('a revoked credential ends its connection, also at the provider', async (t) => {
+  const made = await setting()
+  const { at, workspace } = made
+  const { connection } = await connected(made)
+  const path = `/api/v1/vault/credentials/${String(connection['credential_id'])}`
+  await api.post(`${path}/revoke`, workspace.token).gives(200)
+  t.is((await read(made, connection['id']))['status'], 'revoked')
+  t.deepEqual(at.revoked, ['rt-0'])
+  t.deepEqual(await eventsOf(made), ['requested', 'activated', 'revoked'])
+  // Again it changes nothing.
+  await api.post(`${path}/revoke`, workspace.token).gives(200)
+  await api.delete(`${CONNECTIONS}/${String(connection['id'])}`, workspace.token).gives(204)
+  t.deepEqual(at.revoked, ['rt-0'])
+  t.deepEqual(await eventsOf(made), ['requested', 'activated', 'revoked'])
+})
+
+test('a revocation that the provider does not answer is sent again, and a refused one is not', async (t) => {
+  const made = await setting()
+  const { at, lent, workspace } = made
+  const waiting = () => sql<{ tries: number }>(running)`
+    select tries from vault_revocations where tenant_id = ${workspace.tenantId}`
+  const ended = async () => {
+    const { connection } = await connected(made)
+    await api.delete(`${CONNECTIONS}/${String(connection['id'])}`, lent.token).gives(204)
+  }
+  at.confirm(503)
+  await ended()
+  t.deepEqual(await waiting(), [{ tries: 1 }])
+  await sql(running)`
+    update vault_revocations set due_at = now() where tenant_id = ${workspace.tenantId}`
+  at.confirm(200)
+  await ended()
+  t.deepEqual(at.revoked, ['rt-0', 'rt-0', 'rt-0'])
+  t.deepEqual(await waiting(), [])
+  at.confirm(400)
+  await ended()
+  t.deepEqual(await waiting(), [])
+})
+
+test('a code that is redeemed while its connector or request ends leaves no token behind', async (t) => {
+  for (const end of ['connector', 'connection'] as const) {
+    const made = await setting()
+    const { at, person, workspace, connector } = made
+    const asked = await start(made)
+    const back = at.agree(await approve(person, await openConnect(person, asked['connect_url'])))
+    const path = {
+      connector: `${CONNECTORS}/${String(connector['id'])}`,
+      connection: `${CONNECTIONS}/${String(asked['id'])}`,
+    }[end]
+    at.answer(async () => {
+      await api.delete(path, workspace.token).gives(204)
+      return { body: { access_token: 'late', refresh_token: 'rt-late', token_type: 'bearer' } }
+    })
+    const done = await person.browser.get(back)
+    t.true(done.html.includes('data-connection="over"'), done.html)
+    t.deepEqual(at.revoked, ['rt-late'])
+    t.is((await read(made, asked['id']))['status'], 'revoked')
+  }
+})
+
+test('a deleted connector ends all its connections, and its name is free', async (t) => {
+  const made = await setting()
+  const { workspace, connector, at } = made
+  const { connection } = await connected(made)
+  const { id } = await start(made)
+  await sql(running)`
+    insert into vault_connections (tenant_id, id, connector_id, connector, user_id, subject, requester_type, requester_id,
+      agent_id, status, scopes, code_expires_at, created_at, updated_at)
+    select tenant_id, gen_random_uuid(), connector_id, connector, user_id, subject, requester_type, requester_id,
+      agent_id, status, scopes, code_expires_at, created_at, updated_at
+    from vault_connections, generate_series(1, 120) where id = ${String(id)}`
+  const path = `${CONNECTORS}/${String(connector['id'])}`
+  await api.delete(path, workspace.token).gives(204)
+  await api.get(path, workspace.token).gives(404)
+  await api.patch(path, workspace.token, { scopes: ['read'] }).gives(404)
+  await api.delete(path, workspace.token).gives(404)
+  t.deepEqual((await api.get(CONNECTORS, workspace.token).gives(200)).body, [] as unknown)
+  const counts = await sql<{ status: string; count: number }>(running)`
+    select status, count(*)::integer as count from vault_connections
+    where tenant_id = ${workspace.tenantId} group by status`
+  t.deepEqual(counts, [{ status: 'revoked', count: 122 }])
+  t.is((await read(made, connection['id']))['connector'], 'tracker')
+  t.deepEqual(at.revoked, ['rt-0'])
+  await connectorFor(api, workspace, at)
 })

@@ -233,6 +233,8 @@ const SHORT_LIVED = [
   'refresh_tokens.successor_answer',
   'upstream_sign_ins.sealed',
   'vault_connections.verifier_sealed',
+  'vault_revocations.secret',
+  'vault_revocations.token',
   'console_sessions.tokens_sealed',
   'console_sessions.pending_sealed',
 ]

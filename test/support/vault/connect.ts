@@ -25,6 +25,8 @@ export interface Provider {
   readonly codes: readonly TokenRequest[]
   /** How it answers a code; null as RFC 6749 says. */
   answer(reply: (() => TokenReply | Promise<TokenReply>) | null): void
+  /** The status of its answers to revocations. */
+  confirm(status: number): void
   /** What it answers where the name of an account is read. */
   name(reply: () => TokenReply | Promise<TokenReply>): void
   /** Refuses refresh tokens. */
@@ -43,11 +45,12 @@ export async function provider(): Promise<Provider> {
   let reply: Parameters<Provider['answer']>[0] = null
   let named: Parameters<Provider['name']>[0] = () => ({ body: { profile: { login: 'octo/cat' } } })
   let refusal: string | null = null
+  let confirmation = 200
   upstream.answer((request) => {
     const { path, form } = request
     if (path === '/revoke') {
       revoked.push(form['token']!)
-      return { body: '' }
+      return { status: confirmation, body: '' }
     }
     if (path === '/me') return named()
     if (form['grant_type'] === 'refresh_token') {
@@ -73,6 +76,9 @@ export async function provider(): Promise<Provider> {
     codes,
     answer: (next) => {
       reply = next
+    },
+    confirm: (status) => {
+      confirmation = status
     },
     name: (next) => {
       named = next

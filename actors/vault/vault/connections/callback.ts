@@ -13,7 +13,9 @@ import {
   lockConnection,
   takeConnectionState,
 } from '../../../../storage/vault/connections.js'
-import { findConnector } from '../../../../storage/vault/connectors.js'
+import { keepLateRevocation } from '../../../../storage/vault/revocations.js'
+import { revokeNow } from './revocations.js'
+import { findConnector, holdConnector } from '../../../../storage/vault/connectors.js'
 import { keepManagedToken, managedTokenContext } from '../../../../storage/vault/managed-tokens.js'
 import {
   credentialSecretContext,
@@ -110,7 +112,10 @@ async function finish(
   if ('fault' in tokens) return refuse(tokens.fault)
   const label = await readAccountLabel(fetch, connector, tokens.accessToken)
   const made = { row, connector, session, tokens, label, address: message.address }
-  if (!(await keep(needs, made, context))) return outcomeOf(row, 'over', null)
+  if (!(await keep(needs, made, context))) {
+    await revokeNow(needs, row.tenantId, context.log)
+    return outcomeOf(row, 'over', null)
+  }
   await needs.changed(row.tenantId)
   return onPage(row, outcomeOf(row, 'active', returnAddress(row, 'active')))
 }
@@ -171,7 +176,7 @@ type Made = {
   readonly address: string
 }
 
-/** False: the connection has ended in the meantime. */
+/** False: the connection has ended in the meantime, or its connector has changed. The tokens wait to be revoked. */
 async function keep(
   needs: ConnectionsNeeds,
   { row, connector, session, tokens, label, address }: Made,
@@ -200,19 +205,16 @@ async function keep(
     Buffer.from(text, 'utf8'),
   )
   const by = eventContext(needs, personAsCaller(session, address), context)
+  const late = { tenantId, connectionId: row.id, id: random.uuid(), credentialId, secret, token }
   return inTenant(needs.database, tenantId, context, async (tx) => {
-    const locked = await lockConnection(tx, tenantId, row.id)
-    if (locked?.status !== 'pending' && locked?.status !== 'needs_reauthorization') return false
-    const credential = await keepCredential(
-      tx,
-      needs,
-      { row, connector, label, by },
-      {
-        credentialId,
-        secret,
-      },
-    )
-    if (credential === undefined) return false
+    const locked = await stillOpen(tx, row, connector)
+    const credential =
+      locked &&
+      (await keepCredential(tx, needs, { row, connector, label, by }, { credentialId, secret }))
+    if (locked === undefined || credential === undefined) {
+      await keepLateRevocation(tx, { ...late, now: by.now })
+      return false
+    }
     await keepManagedToken(tx, tenantId, credentialId, random.uuid(), {
       token,
       obtainedAt: tokens.obtainedAt,
@@ -230,6 +232,20 @@ async function keep(
     appendEvents(tx, [connectionEvent('vault.connection.activated', active, by)])
     return true
   })
+}
+
+/** Locks the connection, after its credential, if the account can be connected as the person agreed. */
+async function stillOpen(
+  tx: Transaction,
+  { tenantId, id, connectorId, credentialId }: ConnectionRow,
+  connector: Connector,
+): Promise<ConnectionRow | undefined> {
+  const held = await holdConnector(tx, tenantId, connectorId)
+  if (held === undefined || agreedOf(held) !== agreedOf(connector)) return undefined
+  if (credentialId !== null) await lockVaultCredential(tx, tenantId, credentialId)
+  const locked = await lockConnection(tx, tenantId, id)
+  const isOpen = locked?.status === 'pending' || locked?.status === 'needs_reauthorization'
+  return isOpen ? locked : undefined
 }
 
 type Credential = NonNullable<Awaited<ReturnType<typeof insertVaultCredential>>>

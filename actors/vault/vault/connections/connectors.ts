@@ -20,13 +20,16 @@ import { type Template, TEMPLATES } from '../../../domain/vault/connector-templa
 import { entityHandlers } from '../../../platform/entity-handlers.js'
 import { type FaultOf, URL_FAULTS } from '../../../platform/outbound-http/targets.js'
 import { normalizeHosts } from '../rules.js'
-import { endConnection, type Revocable, revokeAtProvider } from './end.js'
+import { END_BATCH, endConnectionsOf } from './end.js'
 import { hasMoved, mayReadLabel } from './endpoints.js'
+import { revokeNow } from './revocations.js'
 import { lapseConnected } from './lapsed.js'
 import type { EndNeeds } from './needs.js'
 import { type ConnectorsProtocol, connectors } from './protocol.js'
 
 const CONNECTORS_MAX = 100
+/** Batches of connections that end before the answer. */
+const BATCHES_MAX = 10
 /** Parameters that the service sets. */
 const OWN_PARAMETERS = new Set([
   'response_type',
@@ -66,7 +69,10 @@ export const connectorsActor = defineActor<ConnectorsProtocol, ConnectorsNeeds>(
         if (clientSecret === null && draft.tokenEndpointAuthMethod !== 'none')
           return invalid('/client_secret', 'Required for this token_endpoint_auth_method.')
         const creation = { ...message, draft: { ...draft, clientSecret: null } }
-        const created = await handlersWith(needs, clientSecret).create(creation, context)
+        const newId = needs.random.uuid()
+        const { tenantId } = message.caller.principal
+        const secret = await sealed(needs, tenantId, newId, clientSecret)
+        const created = await handlersWith(needs, secret, newId).create(creation, context)
         return created.tag === 'created' ? { ...created, row: shown(created.row) } : created
       },
       async update(message, context) {
@@ -74,10 +80,12 @@ export const connectorsActor = defineActor<ConnectorsProtocol, ConnectorsNeeds>(
         const hosts = allowedHosts && normalizeHosts(allowedHosts)
         if (hosts !== undefined && 'tag' in hosts) return hosts
         const change = { ...message.change, allowedHosts: hosts, clientSecret: undefined }
-        const handlers = handlersWith(needs, clientSecret)
+        const { id, caller } = message
+        const secret = await sealed(needs, caller.principal.tenantId, id, clientSecret)
+        const handlers = handlersWith(needs, secret)
         const found = await handlers.update({ ...message, change }, context)
         if (found.tag !== 'found') return found
-        await needs.changed(message.caller.principal.tenantId)
+        await needs.changed(caller.principal.tenantId)
         return { ...found, row: shown(found.row) }
       },
       async listConnectorTemplates() {
@@ -134,24 +142,36 @@ function labelAt(
 const orElse = <T>(given: T | null | undefined, known: T | null | undefined): T | null =>
   given === undefined ? (known ?? null) : given
 
+/** Before the transaction: a first value of a tenant needs a separate connection. */
+async function sealed<T extends null | undefined>(
+  { sealer }: ConnectorsNeeds,
+  tenantId: string,
+  id: string,
+  secret: string | T,
+): Promise<Uint8Array | T> {
+  if (typeof secret !== 'string') return secret
+  return sealer.seal(tenantId, connectorSecretContext(id), new TextEncoder().encode(secret))
+}
+
 /**
- * @param secret a new client secret, which is stored in the transaction of the write; null deletes the stored one. Undefined
+ * @param secret a new sealed client secret, which is stored in the transaction of the write; null deletes the stored one. Undefined
  * keeps it, unless an endpoint moves: it was given for the origins before.
  */
-function handlersWith(needs: ConnectorsNeeds, secret: string | null | undefined) {
+function handlersWith(
+  needs: ConnectorsNeeds,
+  secret: Uint8Array | null | undefined,
+  newId?: string,
+) {
   return entityHandlers<ConnectorMembers, never>(needs, {
     entity: connector,
     table: connectorTable,
+    ...(newId !== undefined && { newId }),
     most: CONNECTORS_MAX,
     faultOf: (draft) => draftFault(draft, needs.urlFaultOf),
     written: async (tx, row, before) => {
       const moves = before !== null && hasMoved(before, row)
       const { tenantId, id } = row
-      if (typeof secret === 'string') {
-        const bytes = new TextEncoder().encode(secret)
-        const sealed = await needs.sealer.seal(tenantId, connectorSecretContext(id), bytes)
-        await keepConnectorSecret(tx, tenantId, id, sealed)
-      } else if (secret === null || moves) await keepConnectorSecret(tx, tenantId, id, null)
+      if (secret !== undefined || moves) await keepConnectorSecret(tx, tenantId, id, secret ?? null)
       if (moves) await lapseAll(tx, needs, row)
     },
     isConflict: isConnectorNameTaken,
@@ -179,12 +199,12 @@ function draftFault(draft: ConnectorDraft, urlFaultOf: FaultOf): MemberInvalid |
 }
 
 async function lapseAll(tx: Transaction, needs: ConnectorsNeeds, { tenantId, id }: Connector) {
-  for (const { status, credentialId } of await listOpenConnections(tx, tenantId, id)) {
+  for (const { status, credentialId } of await listOpenConnections(tx, tenantId, id, null)) {
     if (status === 'active') await lapseConnected(tx, needs, tenantId, credentialId!)
   }
 }
 
-/** Its connections end, also at the provider. */
+/** No account is connected any more after the first transaction. Connections end in more, and what is left in the upkeep. */
 async function removeConnector(
   needs: ConnectorsNeeds,
   plain: ReturnType<typeof handlersWith>,
@@ -193,18 +213,16 @@ async function removeConnector(
 ) {
   const { caller, id } = message
   const { tenantId } = caller.principal
-  const read = await plain.read(message, context)
-  if (read.tag !== 'found') return read
-  const ended = await needs.database.tenant(tenantId, async (tx) => {
-    const revocable: Revocable[] = []
-    for (const row of await listOpenConnections(tx, tenantId, id)) {
-      const one = await endConnection(tx, needs, row, eventContext(needs, caller, context))
-      if (one !== undefined) revocable.push(one)
-    }
-    return revocable
-  })
-  await Promise.all(ended.map((one) => revokeAtProvider(needs, one, context)))
   const outcome = await plain.remove(message, context)
+  if (outcome.tag !== 'removed') return outcome
+  try {
+    const by = eventContext(needs, caller, context)
+    for (let batch = 1; batch <= BATCHES_MAX; batch += 1)
+      if ((await endConnectionsOf(needs, tenantId, id, by)) < END_BATCH) break
+  } catch (error) {
+    context.log.warn({ err: error }, 'vault: connections of a deleted connector end later')
+  }
   await needs.changed(tenantId)
+  await revokeNow(needs, tenantId, context.log)
   return outcome
 }

@@ -53,13 +53,27 @@ const HOSTED_PAGES = 'hosted-pages'
 export const personAsCaller = (
   { tenantId, sub }: { readonly tenantId: string; readonly sub: string },
   address: string,
+): Caller =>
+  callerAs({ tenantId, subject: sub, subjectType: 'human', clientId: HOSTED_PAGES }, address)
+
+/** The upkeep of this service. */
+export const vaultAsCaller = (tenantId: string): Caller =>
+  callerAs({ tenantId, subject: 'vault', subjectType: 'service', clientId: 'vault' }, '')
+
+const callerAs = (
+  {
+    tenantId,
+    ...who
+  }: { readonly tenantId: string } & Pick<
+    Caller['principal'],
+    'subject' | 'subjectType' | 'clientId'
+  >,
+  address: string,
 ): Caller => ({
   principal: {
-    subject: sub,
-    subjectType: 'human',
+    ...who,
     tenantId: tenantId as TenantId,
     organizationId: null,
-    clientId: HOSTED_PAGES,
     scopes: [],
     audience: [],
     actors: [],

@@ -4,7 +4,6 @@ import { appendEvents } from '../../../../storage/platform/outbox.js'
 import {
   closeConnectionRequest,
   type ConnectionsOf,
-  expiredConnections,
   findConnection,
   listConnectionRows,
   pollConnection,
@@ -16,8 +15,8 @@ import { isUuid } from '../../../domain/ids.js'
 import { isDirect, type Principal } from '../../../domain/principal.js'
 import { inTenant } from '../../../platform/in-tenant.js'
 import { page } from '../../../platform/paging.js'
-import type { WriteNeeds } from '../../../platform/write-needs.js'
-import { endConnection, revokeAtProvider } from './end.js'
+import { endConnection } from './end.js'
+import { revokeNow } from './revocations.js'
 import { ownConnectionEvent, personAsCaller } from './events.js'
 import type { ConnectionsHandler, ConnectionsNeeds } from './needs.js'
 import type { ConnectionRow } from '../../../domain/vault/connections.js'
@@ -25,7 +24,6 @@ import { type Connection, POLL_SECS, type UnknownConnection } from './protocol.j
 
 const UNKNOWN: UnknownConnection = { tag: 'unknown_connection' }
 const ALL: ConnectionsOf = { subject: null, agentId: null, clientId: null }
-const EXPIRED_BATCH = 500
 
 /** What a caller sees. Null: nothing. */
 function seenBy(principal: Principal): ConnectionsOf | null {
@@ -123,13 +121,11 @@ async function remove(
   if (!isUuid(id)) return UNKNOWN
   const ended = await inTenant(needs.database, tenantId, context, async (tx) => {
     const row = await findConnection(tx, tenantId, id, of)
-    return row === undefined
-      ? UNKNOWN
-      : { tag: 'ended' as const, end: await endConnection(tx, needs, row, by) }
+    return row === undefined ? UNKNOWN : endConnection(tx, needs, row, by)
   })
-  if (ended.tag !== 'ended') return ended
+  if (ended !== undefined) return ended
   await needs.changed(tenantId)
-  if (ended.end !== undefined) await revokeAtProvider(needs, ended.end, context)
+  await revokeNow(needs, tenantId, context.log)
   return { tag: 'removed' }
 }
 
@@ -141,17 +137,4 @@ export function shown(row: ConnectionRow, now: Date): Connection {
   const { code: _code, codeExpiresAt: _at, grantId: _grant, ...connection } = row
   const isExpired = row.status === 'pending' && isOver(row, now)
   return isExpired ? { ...connection, status: 'expired' } : connection
-}
-
-/** Stores that requests have expired, and appends their events. */
-export async function expireConnections(needs: WriteNeeds): Promise<void> {
-  // The transaction crosses tenants.
-  await needs.database.system(async (tx) => {
-    const now = needs.clock.now()
-    for (const row of await expiredConnections(tx, now, EXPIRED_BATCH)) {
-      const expired = await closeConnectionRequest(tx, row, 'expired', now)
-      if (expired !== undefined)
-        appendEvents(tx, [ownConnectionEvent('vault.connection.expired', expired, needs)])
-    }
-  })
 }

@@ -14,6 +14,8 @@ const DEPTH_MAX = 16
 const CHARS_MAX = 16 * 1024
 /** The name is not worth a longer wait. */
 const LABEL_MS_MAX = 5_000
+/** The end of a connection waits this long. */
+const REVOCATION_MS_MAX = 10_000
 const LIFETIME_SECS_MAX = 365 * 86_400
 const JSON_ANSWER = { accept: 'application/json', 'user-agent': 'svc' } as const
 
@@ -116,14 +118,16 @@ export async function readAccountLabel(
   }
 }
 
-/** Revokes a token at the `revocation_url` (RFC 7009). False: the provider did not confirm it. */
+/** `refused`: another request would change nothing. `none`: the provider is unavailable. */
+export type RevocationAnswer = 'confirmed' | 'refused' | 'none'
+
+/** Revokes a token (RFC 7009). */
 export async function askRevocation(
   send: BoundedFetch,
-  { revocation_url: url, client_id, client_secret, auth_method }: OAuthDocument,
-  token: string,
-  hint: 'refresh_token' | 'access_token',
-): Promise<boolean> {
-  if (url === undefined) return false
+  { client_id, client_secret, auth_method }: OAuthDocument,
+  url: string,
+  { token, hint }: { readonly token: string; readonly hint: 'refresh_token' | 'access_token' },
+): Promise<RevocationAnswer> {
   const client = {
     clientId: client_id,
     clientSecret: client_secret ?? null,
@@ -131,11 +135,13 @@ export async function askRevocation(
   }
   const form = new URLSearchParams({ token, token_type_hint: hint })
   try {
-    const request = { method: 'POST', ...authenticated(client, form) }
-    const answer = await send(url, request)
-    return answer.status >= 200 && answer.status < 300
+    const signal = AbortSignal.timeout(REVOCATION_MS_MAX)
+    const request = { method: 'POST', signal, ...authenticated(client, form) }
+    const { status } = await send(url, request)
+    if (status >= 200 && status < 300) return 'confirmed'
+    return status >= 500 || status === 408 || status === 429 ? 'none' : 'refused'
   } catch {
-    return false
+    return 'none'
   }
 }
 

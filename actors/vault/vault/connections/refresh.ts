@@ -33,6 +33,10 @@ export async function ofConnector(
   return { ...source, document: document ?? unusable }
 }
 
+/** The connection of a document. Undefined: the secret is of no connected account. */
+export const connectionOf = ({ kind, document }: TokenSource): string | undefined =>
+  kind === 'oauth' ? document.connection_id : undefined
+
 /** There is no refresh token to send: the person connects the account again. */
 export const cannotRefresh = ({ kind, document }: TokenSource): boolean =>
   kind === 'oauth' && document.connection_id !== undefined && document.refresh_token === undefined

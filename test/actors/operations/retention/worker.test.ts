@@ -29,7 +29,7 @@ test('a round that failed is repeated as soon as the database answers', async (t
     },
     closeLostCalls: async () => 0,
     recordUnknownCalls: async () => 0,
-    expireConnections: async () => undefined,
+    tendConnections: async () => undefined,
     removeRetiredAssets: null,
     retention: {
       delivery_retention_days: 30,

@@ -2,6 +2,8 @@
 import test from 'ava'
 import type { Principal } from '../../../../actors/domain/principal.js'
 import { sshCertificatesActor } from '../../../../actors/vault/ssh-certificates/actor.js'
+import { connectCalls } from '../../../../actors/vault/vault/connections/needs.js'
+import { ShareCounts } from '../../../../runtime/kernel/fairness/fair-share.js'
 import { vaultActor } from '../../../../actors/vault/vault/actor.js'
 import type { ListCursor } from '../../../../actors/domain/paging.js'
 import type { CreateCredential } from '../../../../actors/vault/vault/protocol.js'
@@ -37,6 +39,9 @@ const spawn = (most = 0) =>
       ...fixture,
       sshCertificates: signer.ref,
       changed: async () => undefined,
+      fetch: () => Promise.reject(new Error('no provider')),
+      calls: connectCalls(new ShareCounts()),
+      groups: { of: () => [] },
       urlFaultOf: () => undefined,
       settings: { max_credentials_per_tenant: most },
     },
