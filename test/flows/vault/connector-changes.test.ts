@@ -222,4 +222,32 @@ test('a deleted connector ends all its connections, and its name is free', async
   t.is((await read(made, connection['id']))['connector'], 'tracker')
   t.deepEqual(at.revoked, ['rt-0'])
   await connectorFor(api, workspace, at)
+
+test('what people authorize at a known provider goes nowhere else', async (t) => {
+  const { token } = await api.workspace()
+  const github = { template: 'github', name: 'code', client_id: 'of-another', client_secret: 'x' }
+  const pointerOf = async (change: Readonly<Record<string, unknown>>) => {
+    const { status, body } = await api.post(CONNECTORS, token, { ...github, ...change })
+    return status === 400 ? (body['errors'] as { pointer: string }[])[0]!.pointer : status
+  }
+  const token_endpoint = 'https://elsewhere.example/token'
+  t.is(await pointerOf({ token_endpoint }), '#/token_endpoint')
+  t.is(await pointerOf({ revocation_endpoint: token_endpoint }), '#/revocation_endpoint')
+  t.is(await pointerOf({ pkce: false }), '#/pkce')
+  for (const name of ['scope', 'request_uri', 'include_granted_scopes'])
+    t.is(
+      await pointerOf({ authorization_parameters: { [name]: 'x' } }),
+      '#/authorization_parameters',
+    )
+  const authorization_endpoint = 'https://github.com/login/oauth/authorize?x=1'
+  const byHand = { template: 'custom', allowed_hosts: ['api.github.com'], authorization_endpoint }
+  t.is(await pointerOf({ ...byHand, token_endpoint }), '#/token_endpoint')
+  t.is(await pointerOf({ authorization_endpoint }), 201)
+})
+
+test('an agent asks for a scope where the connector has some', async (t) => {
+  const { lent } = await setting()
+  const asked = await api.post(CONNECTIONS, lent.token, { connector: 'tracker', scopes: [] })
+  t.is(asked.status, 400)
+  t.is((asked.body['errors'] as { pointer: string }[])[0]!.pointer, '#/scopes')
 })

@@ -21,7 +21,7 @@ import { entityHandlers } from '../../../platform/entity-handlers.js'
 import { type FaultOf, URL_FAULTS } from '../../../platform/outbound-http/targets.js'
 import { normalizeHosts } from '../rules.js'
 import { END_BATCH, endConnectionsOf } from './end.js'
-import { hasMoved, mayReadLabel } from './endpoints.js'
+import { hasMoved, mayReadLabel, strayEndpoint } from './endpoints.js'
 import { revokeNow } from './revocations.js'
 import { lapseConnected } from './lapsed.js'
 import type { EndNeeds } from './needs.js'
@@ -40,6 +40,12 @@ const OWN_PARAMETERS = new Set([
   'user_scope',
   'code_challenge',
   'code_challenge_method',
+  // They ask for more than the page shows, or stand for all other parameters.
+  'include_granted_scopes',
+  'authorization_details',
+  'claims',
+  'request',
+  'request_uri',
 ])
 
 type ConnectorsNeeds = EndNeeds & { readonly issuer: string; readonly urlFaultOf: FaultOf }
@@ -191,6 +197,8 @@ function draftFault(draft: ConnectorDraft, urlFaultOf: FaultOf): MemberInvalid |
     const fault = url === null ? undefined : urlFaultOf(url)
     if (fault !== undefined) return invalid(pointer, URL_FAULTS[fault])
   }
+  const stray = strayEndpoint(draft)
+  if (stray !== undefined) return invalid(stray, 'Must be as in the template of this provider.')
   if (!mayReadLabel(draft)) return invalid('/account_label/url', 'Must be on one of allowed_hosts.')
   const own = Object.keys(draft.authorizationParameters).find((name) => OWN_PARAMETERS.has(name))
   return own === undefined

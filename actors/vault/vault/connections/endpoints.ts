@@ -9,6 +9,7 @@ import {
   type SecretConnector,
 } from '../../../../storage/vault/connectors.js'
 import type { Connector } from '../../../domain/entities/connector.js'
+import { TEMPLATES } from '../../../domain/vault/connector-templates.js'
 import { sha256 } from '../../../domain/secret-hashes.js'
 import type { OAuthDocument } from '../../../domain/vault/secret-documents/oauth.js'
 
@@ -32,7 +33,8 @@ export const hasMoved = (before: Endpoints, after: Endpoints): boolean =>
 
 /** Stands for all that a person agrees to send, and to whom: 43 characters. Another change of the connector keeps it. */
 export const agreedOf = (
-  connector: Endpoints & Pick<Connector, 'clientId' | 'allowedHosts' | 'accountLabel'>,
+  connector: Endpoints &
+    Pick<Connector, 'clientId' | 'allowedHosts' | 'accountLabel' | 'authorizationParameters'>,
 ) =>
   sha256(
     JSON.stringify([
@@ -43,8 +45,25 @@ export const agreedOf = (
       connector.clientId,
       connector.allowedHosts,
       connector.accountLabel?.url,
+      connector.authorizationParameters,
     ]),
   ).toString('base64url')
+
+/**
+ * The member of a draft that sends what people authorize at a known provider elsewhere. All connectors have one callback
+ * address: a client of another tenant, used with a token endpoint of a stranger, would give the stranger its codes.
+ */
+export function strayEndpoint(draft: Endpoints & Pick<Connector, 'pkce'>): string | undefined {
+  const known = Object.values(TEMPLATES).find(
+    ({ authorization_endpoint: url }) => !isElsewhere(draft.authorizationEndpoint, url),
+  )
+  if (known === undefined) return undefined
+  if (isElsewhere(draft.tokenEndpoint, known.token_endpoint)) return '/token_endpoint'
+  const revocation = known.revocation_endpoint ?? known.token_endpoint
+  if (draft.revocationEndpoint !== null && isElsewhere(draft.revocationEndpoint, revocation))
+    return '/revocation_endpoint'
+  return draft.pkce || known.pkce === false ? undefined : '/pkce'
+}
 
 /** True if the name of an account may be read there with its access token: on a host to which the proxy sends it too. */
 export const mayReadLabel = ({

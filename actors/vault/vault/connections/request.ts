@@ -59,6 +59,9 @@ export const requestConnection: ConnectionsHandler<'requestConnection'> = async 
     if (connector === undefined) return invalid('/connector', 'The tenant has no such connector.')
     const other = message.scopes?.findIndex((scope) => !connector.scopes.includes(scope)) ?? -1
     if (other >= 0) return invalid(`/scopes/${other}`, 'Must be a scope of the connector.')
+    // Without a scope, providers give what they choose.
+    if (message.scopes?.length === 0 && connector.scopes.length > 0)
+      return invalid('/scopes', 'Must name a scope of the connector.')
     if (!(await mayReturn(tx, tenantId, principal, message.returnTo)))
       return { tag: 'redirect_refused' } as const
     const person = await personOf(tx, tenantId, message)
