@@ -90,6 +90,8 @@ type Uses = {
   readonly held: HeldBytes
   /** Bytes count as they are sent. */
   readonly isMetered: boolean
+  /** Absent where the service sends the call. */
+  readonly handedOut?: UnsignedCall['handedOut']
 }
 
 /** Reads the body and signs the call. @throws {NotSent} */
@@ -114,6 +116,7 @@ export async function signed(
     tenantId,
     credentialId: uses.credentialId,
     agentId: granteeOf(readPrincipal(request.principal)).agentId,
+    handedOut: uses.handedOut,
   }
   const sent = uses.isMetered && body !== null ? () => ByteStream.from(body) : () => body
   const authScheme = readAuthScheme(scheme)!

@@ -44,7 +44,8 @@ async function admitAndSign(
   const { facts, row, budget } = admitted
   let report = UNSENT
   try {
-    const uses = { credentialId: row.id, held: share.held, isMetered: false }
+    const handedOut = request.approvalId === null ? ('granted' as const) : ('exact' as const)
+    const uses = { credentialId: row.id, held: share.held, isMetered: false, handedOut }
     const signing = signed(needs, outgoing, SIGNING, uses)
     const { headers, release } = await share.whileHeld(signing, (late) => late.release())
     release()

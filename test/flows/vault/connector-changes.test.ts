@@ -222,6 +222,7 @@ test('a deleted connector ends all its connections, and its name is free', async
   t.is((await read(made, connection['id']))['connector'], 'tracker')
   t.deepEqual(at.revoked, ['rt-0'])
   await connectorFor(api, workspace, at)
+})
 
 test('what people authorize at a known provider goes nowhere else', async (t) => {
   const { token } = await api.workspace()

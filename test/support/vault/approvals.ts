@@ -26,9 +26,10 @@ const SCOPE = 'openid vault:read vault:manage delegations:manage'
 export async function approvalScene(
   house: ApprovalHouse,
   grant: Json = { approval: 'each' },
+  credential: Json = {},
 ): Promise<ApprovalScene> {
   const { api, upstream } = house
-  const setting = await settingOf(house, {}, grant)
+  const setting = await settingOf(house, credential, grant)
   const { tenantId, credentialId } = setting
   const person = await personOf(house, setting, '{owner}')
   const owner = await ownToken(api, { tenantId }, person, SCOPE)

@@ -146,11 +146,18 @@ function hasBytes({ maxBytes, bytesUsed, isSpent }: AuthorityRow, bytes: number)
   return !isSpent && (maxBytes === null || maxBytes - bytesUsed >= Math.max(1, bytes))
 }
 
-function fits({ methods, pathPrefixes }: AuthorityRow, { method, url }: ProxiedCall): boolean {
+/** Headers with which S3 reads another object than the path names: a copy, a rename. */
+const READS_ANOTHER = /^x[-_]amz[-_][a-z_-]*source$/i
+
+function fits(
+  { methods, pathPrefixes }: AuthorityRow,
+  { method, url, headers }: ProxiedCall,
+): boolean {
   const covered =
     methods === null || methods.includes(method) || (method === 'HEAD' && methods.includes('GET'))
   if (!covered) return false
   if (pathPrefixes === null) return true
+  if (headers.some(([name]) => READS_ANOTHER.test(name))) return false
   const path = decodedPath(url)
   return path !== null && pathPrefixes.some((prefix) => isBelow(path, prefix))
 }

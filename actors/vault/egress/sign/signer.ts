@@ -25,6 +25,8 @@ export type UnsignedCall = {
   readonly agentId?: string | null | undefined
   /** What the upstream asked to be in the signature. */
   readonly nonce?: string | undefined
+  /** The caller gets the signature and sends the call: `exact` where a person approved this call and no other. */
+  readonly handedOut?: 'granted' | 'exact' | undefined
 }
 
 export type SignedCall = {

@@ -16,6 +16,6 @@ export function createSigners({ random, roles, httpSigning }: SignerNeeds): Sign
   return {
     aws_sigv4: awsSigner(roles),
     hmac: hmacSigner(random),
-    http_signature: httpSignatureSigner(httpSigning),
+    http_signature: httpSignatureSigner(httpSigning, random),
   }
 }

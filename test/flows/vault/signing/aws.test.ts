@@ -300,3 +300,15 @@ test('malformed secrets are refused when they are stored', async (t) => {
     t.false(JSON.stringify(body).includes(KEY))
   }
 })
+
+test.serial('a grant for a path reads no object that a header names', async (t) => {
+  const setting = await settingWith(S3, { path_prefixes: ['/bucket/mine'] })
+  const put = (name: string) =>
+    call(setting, '/bucket/mine/a', { method: 'PUT', headers: [[name, '/bucket/theirs']] })
+  for (const name of ['x-amz-copy-source', 'X-Amz-Rename-Source', 'x_amz_copy_source'])
+    t.is((await put(name).gives(403)).body['error'], 'policy_denied')
+  await put('x-amz-meta-source-note').gives(200)
+  const whole = await settingWith(S3)
+  const headers = [['x-amz-copy-source', '/bucket/theirs']]
+  await call(whole, '/bucket/mine/a', { method: 'PUT', headers }).gives(200)
+})

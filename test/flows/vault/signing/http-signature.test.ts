@@ -10,6 +10,7 @@ import {
   settingOf,
 } from '../../../support/vault/egress.js'
 import { startUpstream } from '../../../actors/vault/egress/upstream.js'
+import { approvalScene } from '../../../support/vault/approvals.js'
 import { raw } from '../../../support/vault/raw.js'
 import { until } from '../../../support/service/watch.js'
 
@@ -36,18 +37,23 @@ const { host } = new URL(upstream.origin)
 type Signed = {
   readonly method: string
   readonly path: string
+  readonly query?: string
   readonly authority: string
   readonly field: (name: string) => string
 }
 
 /** RFC 9421 section 3.2, for the components that the service covers. @returns the parameters. */
-async function verified(t: ExecutionContext, { method, path, authority, field }: Signed) {
+async function verified(
+  t: ExecutionContext,
+  { method, path, query = '', authority, field }: Signed,
+) {
   const input = field('signature-input').slice('sig1='.length)
   const [, covered = '', parameters = ''] = /^\(([^)]*)\)(.*)$/.exec(input)!
   const values: Readonly<Record<string, string>> = {
     '"@authority"': authority,
     '"@method"': method,
     '"@path"': path,
+    '"@query"': query,
     '"signature-agent";key="sig1"': field('signature-agent').slice('sig1='.length),
     '"content-digest"': field('content-digest'),
   }
@@ -162,6 +168,7 @@ test.serial('a signature for a request that the agent sends itself', async (t) =
   const setting = await signing()
   const { credentialId, delegated, direct, agentId } = setting
   const before = upstream.requests.length
+  const nonces = new Set<string | undefined>()
   const sign = (token: string, more: object = {}) =>
     api.post('/v1/sign-request', token, {
       credential_id: credentialId,
@@ -180,7 +187,11 @@ test.serial('a signature for a request that the agent sends itself', async (t) =
       'signature-input',
     ])
     const field = (name: string) => headers.get(name)!
-    await verified(t, { method: 'POST', path: '/echo/orders', authority: host, field })
+    const sent = { method: 'POST', path: '/echo/orders', authority: host, field }
+    const { nonce } = await verified(t, sent)
+    t.regex(nonce!, /^[\w-]{22}$/)
+    t.false(nonces.has(nonce))
+    nonces.add(nonce)
   }
   const { body } = await sign(delegated, { body_base64: undefined, method: 'GET' }).gives(200)
   t.deepEqual(Object.keys(body['headers'] as Json), [
@@ -221,6 +232,34 @@ test.serial('a signature for a request that the agent sends itself', async (t) =
 })
 
 const ONE_CALL = { requests: 1, window: 'month' }
+
+test.serial('a signature for an approved request is for no other', async (t) => {
+  const secret = { auth_scheme: 'http_signature', credential_type: 'custom', secret: {} }
+  const { setting, answer } = await approvalScene(house, { approval: 'each' }, secret as Json)
+  const sign = (query: string, approvalId?: string) =>
+    api.post(
+      '/v1/sign-request',
+      setting.delegated,
+      {
+        credential_id: setting.credentialId,
+        method: 'POST',
+        url: `${upstream.origin}/echo/pay${query}`,
+      },
+      approvalId === undefined ? {} : { 'x-svc-approval': approvalId },
+    )
+  for (const query of ['?amount=5', '']) {
+    const id = String((await sign(query).gives(202)).body['approval_id'])
+    t.is((await answer(id, 'approve')).status, 200)
+    const { body } = await sign(query, id).gives(200)
+    const headers = new Headers(body['headers'] as Record<string, string>)
+    const field = (name: string) => headers.get(name)!
+    const sent = { method: 'POST', path: '/echo/pay', authority: host, field }
+    const { names } = await verified(t, { ...sent, query: query || '?' })
+    t.true(names.includes('"@query"') && names.includes('"content-digest"'))
+    const empty = createHash('sha256').update('').digest('base64')
+    t.is(field('content-digest'), `sha-256=:${empty}:`)
+  }
+})
 
 async function usedOf({ credentialId, operator }: Made): Promise<Json> {
   const { body } = await api.get(`${CREDENTIALS}/${credentialId}/grants`, operator).gives(200)
