@@ -96,7 +96,10 @@ type NewManagedToken = {
   readonly clientAuth: ClientAuth | null
 }
 
-/** Stores a token, unless the stored one is newer, and releases the lease of `refresher`. */
+/**
+ * Stores a token and releases the lease of `refresher`. False if it no longer has the lease, and the stored token is newer:
+ * the clock of the process that obtained that one may be ahead.
+ */
 export const keepManagedToken = (
   tx: Transaction,
   tenantId: string,
@@ -105,7 +108,7 @@ export const keepManagedToken = (
   { token, obtainedAt, expiresAt, clientAuth }: NewManagedToken,
 ) => {
   const { sealed, stamp } = partsOf(token)
-  return execute(tx, {
+  return isChanged(tx, {
     name: 'managed_token.keep',
     text: `insert into vault_managed_tokens as m
              (tenant_id, credential_id, token, obtained_at, expires_at, client_auth, token_stamp)
@@ -115,7 +118,7 @@ export const keepManagedToken = (
                failure = null, retry_at = null, answer = null, answer_stamp = null,
                refresher = case when m.refresher = $3 then null else m.refresher end,
                refreshing_until = case when m.refresher = $3 then null else m.refreshing_until end
-             where m.obtained_at is null or m.obtained_at <= $5`,
+             where m.refresher = $3 or m.obtained_at is null or m.obtained_at <= $5`,
     values: [tenantId, credentialId, refresher, sealed, obtainedAt, expiresAt, clientAuth, stamp],
   })
 }
@@ -136,7 +139,10 @@ export const keepRefreshFailure = (
     values: [tenantId, credentialId, refresher, JSON.stringify(failure), retryAt],
   })
 
-/** A token that an API rejected is not used again, unless tokens are kept until a later time. */
+/**
+ * A token that an API rejected is not used again, unless tokens are kept until a later time. It has ended for processes whose
+ * clock is behind too.
+ */
 export const endManagedToken = (
   tx: Transaction,
   tenantId: string,
@@ -145,7 +151,7 @@ export const endManagedToken = (
 ) =>
   execute(tx, {
     name: 'managed_token.end',
-    text: `update vault_managed_tokens set expires_at = least(expires_at, $4)
+    text: `update vault_managed_tokens set expires_at = 'epoch'
            where tenant_id = $1 and credential_id = $2 and obtained_at = $3
              and (kept_until is null or kept_until <= $4)`,
     values: [tenantId, credentialId, obtainedAt, now],

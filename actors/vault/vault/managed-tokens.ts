@@ -46,7 +46,7 @@ import { isTokenScheme } from '../../domain/vault/egress.js'
 import { canLapse, lapse } from './lapse.js'
 import type { VaultMetrics } from './metrics.js'
 import type { TokenAnswer } from './token-answer.js'
-import type { TokenEndpoint } from './token-endpoint.js'
+import { ASK_MS_MAX, type TokenEndpoint } from './token-endpoint.js'
 import {
   isOnAllowedHost,
   readTokenSource,
@@ -62,9 +62,14 @@ import type { WriteNeeds } from '../../platform/write-needs.js'
 const EXPIRY_MARGIN_MS = 60_000
 /** Lifetime of a token without `expires_in`. */
 const DEFAULT_LIFETIME_MS = 5 * 60_000
-/** Longer than an attempt including its commit. */
-const LEASE_MS = 45_000
+/** From the claim of the lease to the request for a token. */
+const PREPARE_MS_MAX = 5_000
+/** From the answer to its commit, however often that fails. */
 const STORE_MS_MAX = 30_000
+/** The clocks of two processes may differ by this much. */
+const SKEW_MS_MAX = 5_000
+/** No refresh token is sent a second time while its first answer may still be stored. */
+const LEASE_MS = PREPARE_MS_MAX + ASK_MS_MAX + STORE_MS_MAX + SKEW_MS_MAX
 const WAIT_MS_MAX = 5_000
 const POLL_MS = 100
 /** A token of a `token_of` younger than this is not refreshed when an API rejects it. */
@@ -92,6 +97,8 @@ type Attempt = {
   readonly refresher: string
   readonly credential: SecretCredentialRow & { readonly secret: Uint8Array }
   readonly known: ManagedTokenRow | undefined
+  /** Before the lease was claimed. */
+  readonly claimedMs: number
 }
 
 const BUSY: RefreshFailure = { tag: 'unavailable', fault: 'busy', retryAfterSecs: 1 }
@@ -222,6 +229,7 @@ async function look(
   if (row === undefined || row.secret === null) return { tag: 'gone' }
   if (row.status === 'needs_reauthorization') return { tag: 'lapsed' }
   const now = clock.now()
+  const claimedMs = clock.monotonicMs()
   const known = await findManagedToken(tx, tenantId, credentialId)
   const decided = decide(known, began, now)
   if (decided !== null) return { tag: 'known', known: known!, decided }
@@ -240,7 +248,7 @@ async function look(
   const credential = { ...current, secret: current.secret }
   return {
     tag: 'claimed',
-    attempt: { tenantId, credentialId, refresher, credential, known: latest },
+    attempt: { tenantId, credentialId, refresher, credential, known: latest, claimedMs },
   }
 }
 
@@ -287,6 +295,10 @@ async function attempt(
     }
     const read = readTokenSource(credential.authScheme, document)
     const source = await ofConnector(needs, tenantId, read)
+    if (clock.monotonicMs() - claimed.claimedMs > PREPARE_MS_MAX) {
+      await database.tenant(tenantId, (tx) => releaseRefresh(tx, tenantId, credentialId, refresher))
+      return 'again'
+    }
     const answer = isProhibited(credential, source)
       ? ({ tag: 'prohibited', fault: 'host_not_allowed' } as const)
       : cannotRefresh(source)
@@ -349,7 +361,11 @@ function unavailableMs({ retryAfterSecs }: Extract<RefreshFailure, { tag: 'unava
   return retryAfterSecs === null ? UNAVAILABLE_KEPT_MS : Math.max(1, retryAfterSecs) * 1000
 }
 
-/** Stores the tokens. Retries while the database is unavailable, up to `STORE_MS_MAX`. */
+/**
+ * Stores the tokens. Retries while the database is unavailable, up to `STORE_MS_MAX`. The lease has lasted until then,
+ * except in a process that stood still: another one may have used the same refresh token, and both have tokens.
+ * `again`: the other tokens are stored, and newer.
+ */
 async function keep(
   needs: ManagedTokensNeeds,
   claimed: Attempt,
@@ -361,10 +377,12 @@ async function keep(
   const giveUpMs = clock.monotonicMs() + STORE_MS_MAX
   let isKept = isAnswerKept
   for (let pauseMs = 100; ; pauseMs = Math.min(pauseMs * 2, 2_000)) {
+    const signal = AbortSignal.timeout(Math.max(1, Math.ceil(giveUpMs - clock.monotonicMs())))
     try {
-      if (!isKept) await keepAnswer(needs, claimed, answer)
+      // Without the lease it is not kept: it is stored now, unless the refresher that has the lease was faster.
+      if (!isKept) await keepAnswer(needs, claimed, answer, signal)
       isKept = true
-      return await store(needs, claimed, document, answer)
+      return await store(needs, claimed, document, answer, signal)
     } catch (error) {
       if (clock.monotonicMs() + pauseMs > giveUpMs) {
         const { credentialId, tenantId } = claimed
@@ -384,12 +402,15 @@ async function keepAnswer(
   { database, sealer }: ManagedTokensNeeds,
   { tenantId, credentialId, refresher }: Attempt,
   answer: Granted,
+  signal: AbortSignal,
 ): Promise<void> {
   const text = Buffer.from(JSON.stringify(answer), 'utf8')
   const sealed = await sealer.seal(tenantId, tokenAnswerContext(credentialId), text)
   text.fill(0)
-  await database.tenant(tenantId, (tx) =>
-    keepTokenAnswer(tx, tenantId, credentialId, refresher, sealed),
+  await database.tenant(
+    tenantId,
+    (tx) => keepTokenAnswer(tx, tenantId, credentialId, refresher, sealed),
+    { signal },
   )
 }
 
@@ -414,6 +435,7 @@ async function store(
   claimed: Attempt,
   document: Uint8Array,
   answer: Granted,
+  signal: AbortSignal,
 ): Promise<ManagedToken | { readonly tag: 'gone' } | 'again'> {
   const { sealer } = needs
   const { tenantId, credentialId, refresher, credential, known } = claimed
@@ -431,12 +453,18 @@ async function store(
     renewed = await sealer.seal(tenantId, credentialSecretContext(credentialId), replaced)
     replaced.fill(0)
   }
-  const outcome = await whileSame(needs, claimed, document, async (tx) => {
-    if (renewed !== null) await keepRenewedSecret(tx, tenantId, credentialId, renewed)
-    const kept = { token, obtainedAt, expiresAt, clientAuth }
-    await keepManagedToken(tx, tenantId, credentialId, refresher, kept)
-    return 'kept' as const
-  })
+  const outcome = await whileSame(
+    needs,
+    claimed,
+    document,
+    async (tx) => {
+      const kept = { token, obtainedAt, expiresAt, clientAuth }
+      if (!(await keepManagedToken(tx, tenantId, credentialId, refresher, kept))) return 'again'
+      if (renewed !== null) await keepRenewedSecret(tx, tenantId, credentialId, renewed)
+      return 'kept'
+    },
+    signal,
+  )
   if (outcome === 'again') return outcome
   if (outcome === 'gone') {
     const connectionId = connectionOf(readTokenSource(credential.authScheme, document))
@@ -462,17 +490,22 @@ async function whileSame<T>(
   { tenantId, credentialId, refresher, credential }: Attempt,
   document: Uint8Array,
   work: (tx: Transaction, row: SecretCredentialRow) => Promise<T>,
+  signal?: AbortSignal,
 ): Promise<T | 'gone' | 'again'> {
   let expected: Uint8Array = credential.secret
   for (;;) {
     const sealed = expected
-    const seen = await database.tenant(tenantId, async (tx) => {
-      const row = await lockVaultCredential(tx, tenantId, credentialId)
-      if (row === undefined || row.secret === null) return { tag: 'gone' } as const
-      if (Buffer.compare(row.secret, sealed) !== 0)
-        return { tag: 'other', secret: row.secret } as const
-      return { tag: 'done', value: await work(tx, row) } as const
-    })
+    const seen = await database.tenant(
+      tenantId,
+      async (tx) => {
+        const row = await lockVaultCredential(tx, tenantId, credentialId)
+        if (row === undefined || row.secret === null) return { tag: 'gone' } as const
+        if (Buffer.compare(row.secret, sealed) !== 0)
+          return { tag: 'other', secret: row.secret } as const
+        return { tag: 'done', value: await work(tx, row) } as const
+      },
+      { signal },
+    )
     if (seen.tag === 'done') return seen.value
     if (seen.tag === 'gone') return 'gone'
     // The same secret may be sealed again with another data key.

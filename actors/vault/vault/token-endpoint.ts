@@ -19,8 +19,8 @@ import {
   type TokenAnswer,
 } from './token-answer.js'
 
-/** Time limit of both requests together. */
-const LIMIT_MS = 30_000
+/** `ask` takes at most this long, both requests together. */
+export const ASK_MS_MAX = 30_000
 const REQUESTS_MAX = 2
 /** An idle connection may end while a request is sent. Then the request is sent once more. */
 const CONNECTION_BROKE = 'connection_terminated'
@@ -92,7 +92,7 @@ export function createTokenEndpoint({
       if (target.tag === 'refused') {
         return { tag: 'prohibited', fault: target.fault }
       }
-      const signal = AbortSignal.timeout(LIMIT_MS)
+      const signal = AbortSignal.timeout(ASK_MS_MAX)
       const methods = methodsOf(source, clientAuth)
       let at = 0
       for (let requests = 1; ; requests += 1) {
