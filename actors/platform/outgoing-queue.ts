@@ -37,8 +37,10 @@ export type OutgoingWork<Due extends DueOfTenant, Answer> = {
   /** What shares the part of its tenant. */
   readonly level: { readonly name: string; readonly max: number }
   readonly levelKeyOf: (due: Due) => string
-  /** What is done before the table is read, at most once in `pollMs`. */
-  readonly prepare: () => Promise<void>
+  /** What is done during the deliveries, once in `pollMs`. @returns whether there is more to do. */
+  readonly prepare: () => Promise<boolean>
+  /** Notifies of what is prepared: it is done then too, at most once in `spacingMs`, and in half of the time. */
+  readonly preparesAt?: { readonly channel: string; readonly spacingMs: number }
   /** Wake signals can be lost, so the table is also read at this interval. */
   readonly pollMs: number
   /** Crosses tenants. @param held what this process delivers now. */
@@ -83,7 +85,6 @@ class OutgoingQueue<Due extends DueOfTenant, Answer> {
   readonly #wake = new WakeSignal()
   readonly #sending = new Map<Due, Promise<void>>()
   readonly #places: FairShare
-  #preparedMs = Number.NEGATIVE_INFINITY
 
   constructor(work: OutgoingWork<Due, Answer>, needs: OutgoingNeeds, lifecycle: Lifecycle) {
     this.#work = work
@@ -98,17 +99,34 @@ class OutgoingQueue<Due extends DueOfTenant, Answer> {
   }
 
   async run(): Promise<void> {
-    const { signal, log, loop } = this.#lifecycle
-    const { name, channel, close } = this.#work
-    const rounds = loop(name)
-    const wake = () => this.#wake.wake()
-    signal.addEventListener('abort', wake, { once: true })
-    const leave = await this.#needs.database.listener
+    const { name, channel, preparesAt, close } = this.#work
+    const prepared = new WakeSignal()
+    const leave = [await this.#listen(channel, this.#wake)]
+    if (preparesAt !== undefined) leave.push(await this.#listen(preparesAt.channel, prepared))
+    // A delivery does not wait for what is prepared.
+    await Promise.all([
+      this.#repeat(name, () => this.#round()),
+      this.#repeat(`${name}_prepared`, () => this.#prepare(prepared)),
+    ])
+    for (const end of leave) end()
+    await close()
+    await Promise.all(this.#sending.values())
+  }
+
+  #listen(channel: string, signal: WakeSignal): Promise<() => void> {
+    const wake = () => signal.wake()
+    this.#lifecycle.signal.addEventListener('abort', wake, { once: true })
+    return this.#needs.database.listener
       .listen(channel, { notified: wake, caughtUp: wake })
       .catch(() => () => undefined)
+  }
+
+  async #repeat(name: string, round: () => Promise<void>): Promise<void> {
+    const { signal, log, loop } = this.#lifecycle
+    const rounds = loop(name)
     while (!signal.aborted) {
       try {
-        await this.#round()
+        await round()
         rounds.succeeded()
       } catch (error) {
         if (signal.aborted) break
@@ -117,18 +135,21 @@ class OutgoingQueue<Due extends DueOfTenant, Answer> {
         await sleep(MISHAP_MS, undefined, { signal }).catch(() => undefined)
       }
     }
-    leave()
-    await close()
-    await Promise.all(this.#sending.values())
+  }
+
+  async #prepare(prepared: WakeSignal): Promise<void> {
+    const { prepare, pollMs, preparesAt: { spacingMs } = { spacingMs: pollMs } } = this.#work
+    const beganMs = this.#needs.clock.monotonicMs()
+    const isMore = await prepare()
+    const tookMs = this.#needs.clock.monotonicMs() - beganMs
+    const { signal } = this.#lifecycle
+    await sleep(Math.max(spacingMs, tookMs), undefined, { signal }).catch(() => undefined)
+    if (!isMore) await prepared.wait(pollMs - spacingMs)
   }
 
   async #round(): Promise<void> {
-    const { database, clock } = this.#needs
-    const { prepare, pollMs, claim, nextMs: nextMsOf } = this.#work
-    if (clock.monotonicMs() - this.#preparedMs >= pollMs) {
-      await prepare()
-      this.#preparedMs = clock.monotonicMs()
-    }
+    const { database } = this.#needs
+    const { pollMs, claim, nextMs: nextMsOf } = this.#work
     const held = [...this.#sending.keys()]
     const room = this.#room(held)
     const { due, nextMs } = await database.system(async (tx) => {

@@ -3,10 +3,15 @@
  * recorded, and each as the next record of the tenant's audit chain (migration 0081).
  */
 import type { OpenDatabase } from './database.js'
+import { notifyAfterCommit } from './transaction.js'
 import { firstValue, type Transaction } from './sql.js'
 
 /** Notifies the sequencers that transactions recorded events. The notifications have no payload. */
 export const RECORDED_CHANNEL = 'svc_recorded'
+/** Notifies the workers that dispatch events. The notifications have no payload. */
+export const EVENTS_CHANNEL = 'svc_events'
+/** Notifies the workers that write the events of streams: a tenant with a stream has new records. */
+export const CAUSES_CHANNEL = 'svc_signal_causes'
 
 /** Rows of events that a reader numbers in one statement. A row has up to about ten events of one transaction. */
 const ROWS_MAX = 100
@@ -24,13 +29,16 @@ const FIRST_TENANT = '00000000-0000-0000-0000-000000000000'
 export async function numberEvents(tx: Transaction, tenantId: string): Promise<void> {
   let numbered = ROWS_MAX
   while (numbered >= ROWS_MAX) {
-    const { rows } = await tx.query<{ numbered: number }>({
+    const { rows } = await tx.query<{ numbered: number; waiting: number }>({
       name: 'event_numbers.tenant',
-      text: `select numbered from svc_number_events($1, $2)
+      text: `select numbered, waiting from svc_number_events($1, $2)
              where exists (select from unnumbered_events where tenant_id = $1)`,
       values: [tenantId, ROWS_MAX],
     })
     numbered = rows[0]?.numbered ?? 0
+    // The sequencer does not find them any more.
+    if (numbered > 0) notifyAfterCommit(tx, CAUSES_CHANNEL)
+    if (rows.some(({ waiting }) => waiting > 0)) notifyAfterCommit(tx, EVENTS_CHANNEL)
   }
 }
 
@@ -50,6 +58,8 @@ export type NumberedTenant = {
   readonly numbered: number
   /** Numbered events that a webhook may want. */
   readonly waiting: number
+  /** Some were numbered, and the tenant has a stream of security events, which looks at them. */
+  readonly isStreamed: boolean
   /** The time of the first numbered event. Null if no event was numbered. */
   readonly oldest: Date | null
   /** `LOCKED` while another sequencer or a reader numbers the events, otherwise the error of the database. */
@@ -66,8 +76,10 @@ export async function numberWaiting(
 ): Promise<{ readonly tenants: readonly NumberedTenant[]; readonly next: string | undefined }> {
   const { rows } = await tx.query<NumberedTenant>({
     name: 'event_numbers.pass',
-    text: `select tenant_id as "tenantId", numbered, waiting, oldest, failure
-           from svc_number_waiting($1, $2, $3)`,
+    text: `select w.tenant_id as "tenantId", w.numbered, w.waiting, w.oldest, w.failure,
+             w.numbered > 0 and exists (select from signal_streams s
+               where s.tenant_id = w.tenant_id and s.status <> 'disabled') as "isStreamed"
+           from svc_number_waiting($1, $2, $3) w`,
     values: [after, TENANTS_MAX, PASS_ROWS_MAX],
   })
   return { tenants: rows, next: rows.length === TENANTS_MAX ? rows.at(-1)!.tenantId : undefined }

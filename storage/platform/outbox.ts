@@ -8,9 +8,7 @@ import { type EventText, eventText, type NewEvent, type OutboxEvent } from './ev
 import { allRows, changedRows, type Statement, type Transaction } from './sql.js'
 import { notifyAfterCommit } from './transaction.js'
 
-/** Notifies the workers that dispatch events. The notifications have no payload. */
-export const EVENTS_CHANNEL = 'svc_events'
-
+export { EVENTS_CHANNEL } from './event-numbers.js'
 export type { NewEvent, OutboxEvent } from './event-text.js'
 
 interface EventRow extends NewEvent {

@@ -90,6 +90,7 @@ function logouts(needs: LogoutNeeds, stop: AbortSignal): OutgoingWork<DueLogout,
       let looked: number
       do looked = await database.system((tx) => endTimedOut(tx, clock.now(), LOOKED_AT_MAX))
       while (looked === LOOKED_AT_MAX)
+      return false
     },
     claim(tx, room, held) {
       const heldOfApplications = new Map<string, number>()

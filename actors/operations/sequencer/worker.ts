@@ -10,6 +10,8 @@ import type { Clock } from '../../../runtime/kernel/clock.js'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
 import type { OpenDatabase } from '../../../storage/platform/database.js'
 import {
+  CAUSES_CHANNEL,
+  EVENTS_CHANNEL,
   freeNumbered,
   hasMore,
   LOCKED,
@@ -18,7 +20,6 @@ import {
   type NumberedTenant,
   RECORDED_CHANNEL,
 } from '../../../storage/platform/event-numbers.js'
-import { EVENTS_CHANNEL } from '../../../storage/platform/outbox.js'
 import { SINKS_CHANNEL } from '../../../storage/webhooks/event-sinks.js'
 import { notifyAfterCommit } from '../../../storage/platform/transaction.js'
 import { UNWOKEN_MS_MAX, WakeSignal } from '../../platform/batching/wake-signal.js'
@@ -85,6 +86,8 @@ async function numberUntilStopped(
       const { tenants, next } = await database.system(async (tx) => {
         const passed = await numberWaiting(tx, after)
         if (passed.tenants.some(({ waiting }) => waiting > 0)) notifyAfterCommit(tx, EVENTS_CHANNEL)
+        if (passed.tenants.some(({ isStreamed }) => isStreamed))
+          notifyAfterCommit(tx, CAUSES_CHANNEL)
         const isNumbered = passed.tenants.some(({ numbered }) => numbered > 0)
         if (hasSinks && isNumbered) notifyAfterCommit(tx, SINKS_CHANNEL)
         return passed

@@ -47,7 +47,7 @@ export const signalsActor = defineActor<SignalsProtocol, SignalsNeeds>({
         waits: shareOf('signal_polls', WAITS, needs),
         signing: shareOf('signal_signatures', SIGNING, needs),
         kept: new KeptSets(needs.clock),
-        waiting: new WaitingStreams(needs.database),
+        waiting: new WaitingStreams(needs),
       },
     ),
 })

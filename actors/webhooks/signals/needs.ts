@@ -1,6 +1,7 @@
 /** The dependencies of the actor of streams. */
 import type { ActorRef, Handler } from '../../../runtime/kernel/actor.js'
 import type { FairShare, ShareCounts } from '../../../runtime/kernel/fairness/fair-share.js'
+import type { Listener } from '../../../storage/platform/listen.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import type { TargetRules } from '../../platform/outbound-http/targets.js'
 import type { TenantGroups } from '../../platform/tenant-groups.js'
@@ -12,6 +13,7 @@ import type { SharedSignalsSettings } from './settings.js'
 import type { WriteNeeds } from '../../platform/write-needs.js'
 
 export type SignalsNeeds = WriteNeeds & {
+  readonly listener: Pick<Listener, 'listen'>
   readonly keys: ActorRef<SigningKeysProtocol>
   /** `iss` of the events. */
   readonly issuer: string

@@ -7,6 +7,7 @@ import type { ActorRef } from '../../../runtime/kernel/actor.js'
 import { defineWorker } from '../../../runtime/kernel/worker.js'
 import type { Sealer } from '../../../storage/platform/sealing/sealer.js'
 import { appendAudit } from '../../../storage/operations/audit.js'
+import { CAUSES_CHANNEL } from '../../../storage/platform/event-numbers.js'
 import { firstSignalEvents, removeSignalEvents } from '../../../storage/webhooks/signal-events.js'
 import {
   claimStreams,
@@ -17,6 +18,7 @@ import {
 } from '../../../storage/webhooks/signal-pushes.js'
 import { streamAuthorizationContext } from '../../../storage/webhooks/signal-streams.js'
 import { withoutCaller } from '../../domain/audit.js'
+import { UNWOKEN_MS_MAX } from '../../platform/batching/wake-signal.js'
 import { counter } from '../../platform/metrics.js'
 import { isFinal, type PostAnswer, type Poster } from '../../platform/outbound-http/poster.js'
 import {
@@ -33,7 +35,8 @@ import type { SharedSignalsSettings } from './settings.js'
 
 /** Looks at the audit log before the next pushes. */
 const BATCHES_MAX = 10
-const LOOK_EVERY_MS = 500
+/** Under load one look finds the records of several commits. */
+const SPACING_MS = 50
 
 type SignalsWorkerNeeds = OutgoingNeeds &
   CollectNeeds & {
@@ -84,7 +87,8 @@ function pushes(needs: SignalsWorkerNeeds, stop: AbortSignal): OutgoingWork<DueS
     channel: SIGNALS_CHANNEL,
     level: { name: 'stream', max: 1 },
     levelKeyOf: ({ id }) => id,
-    pollMs: LOOK_EVERY_MS,
+    pollMs: UNWOKEN_MS_MAX,
+    preparesAt: { channel: CAUSES_CHANNEL, spacingMs: SPACING_MS },
     async prepare() {
       // Pushes do not wait for a tenant that makes events all the time.
       let isMore = true
@@ -93,6 +97,7 @@ function pushes(needs: SignalsWorkerNeeds, stop: AbortSignal): OutgoingWork<DueS
         written.inc(collected.events)
         isMore = collected.isMore
       }
+      return isMore
     },
     claim: (tx, room) => claimStreams(tx, lease, room, LEASE_SECS),
     nextMs: nextPushMs,

@@ -79,6 +79,7 @@ export function directoryWirings(shared: SharedNeeds): readonly ActorWiring[] {
     wireActor(webhookSignerActor, () => ({ sealer, clock })),
     wireActor(signalsActor, ({ ref }) => ({
       ...common,
+      listener: database.listener,
       keys: ref(signingKeys),
       issuer,
       sealer,

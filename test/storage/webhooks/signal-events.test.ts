@@ -3,10 +3,24 @@ import test from 'ava'
 import { systemClock } from '../../../runtime/kernel/clock.js'
 import { systemRandom } from '../../../runtime/kernel/random.js'
 import { disableOverdueStreams } from '../../../storage/webhooks/signal-events.js'
+import { numberWaiting } from '../../../storage/platform/event-numbers.js'
+import { appendEvents } from '../../../storage/platform/outbox.js'
+import type { Database } from '../../../storage/platform/sql.js'
 import { freshDatabase } from '../../support/storage/database.js'
 import { sql } from '../../support/storage/sql.js'
 
 const random = systemRandom(systemClock)
+
+const insertTenants = (database: Database, ids: readonly string[], now: Date) =>
+  sql(
+    database,
+    `with owner as (
+       insert into organizations (id, name, slug, created_at, updated_at) values ($1, 'Org', 'org', $3, $3) returning id)
+     insert into tenants (id, organization_id, slug, name, environment, admit_agents, created_at, updated_at)
+     select t.id, owner.id, 'tenant-' || t.place, 'Tenant', 'sandbox', true, $3, $3
+     from unnest($2::uuid[]) with ordinality t (id, place), owner`,
+    [random.uuid(), ids, now],
+  )
 
 test('a tenant with too many waiting events loses its longest stream, others keep theirs', async (t) => {
   const { database } = await freshDatabase(t)
@@ -27,14 +41,7 @@ test('a tenant with too many waiting events loses its longest stream, others kee
     return id
   }
   const [filled, other] = [random.uuid(), random.uuid()]
-  await run(
-    `with owner as (
-       insert into organizations (id, name, slug, created_at, updated_at) values ($1, 'Org', 'org', $3, $3) returning id)
-     insert into tenants (id, organization_id, slug, name, environment, admit_agents, created_at, updated_at)
-     select t.id, owner.id, 'tenant-' || t.place, 'Tenant', 'sandbox', true, $3, $3
-     from unnest($2::uuid[]) with ordinality t (id, place), owner`,
-    [random.uuid(), [filled, other], now],
-  )
+  await insertTenants(database, [filled, other], now)
   await stream(filled, 4)
   const longest = await stream(filled, 5)
   await stream(filled, 3)
@@ -47,4 +54,32 @@ test('a tenant with too many waiting events loses its longest stream, others kee
   t.is(await sweep(), 0, 'seven of one tenant and ten of the other are not too many')
   const disabled = await run(`select id from signal_streams where status = 'disabled'`, [])
   t.deepEqual(disabled, [{ id: longest }])
+})
+
+test('a pass knows the tenants whose streams look at what it numbers', async (t) => {
+  const { database } = await freshDatabase(t)
+  const now = new Date()
+  const tenantId = random.uuid()
+  const pass = async () => {
+    const data = { resource: { type: 'agent', id: 'agent' } }
+    const event = {
+      id: random.uuid(),
+      tenantId,
+      type: 'admin.agent.updated',
+      data,
+      occurredAt: now,
+    }
+    await database.system((tx) => appendEvents(tx, [event]))
+    const { tenants } = await database.system((tx) => numberWaiting(tx))
+    return tenants.map(({ numbered, isStreamed }) => ({ numbered, isStreamed }))
+  }
+  t.deepEqual(await pass(), [{ numbered: 1, isStreamed: false }])
+  await insertTenants(database, [tenantId], now)
+  await sql(
+    database,
+  )`insert into signal_streams (tenant_id, receiver, id, status_since, read_to, created_at, updated_at)
+    values (${tenantId}, 'receiver', ${random.uuid()}, ${now}, 0, ${now}, ${now})`
+  t.deepEqual(await pass(), [{ numbered: 1, isStreamed: true }])
+  await sql(database)`update signal_streams set status = 'disabled' where tenant_id = ${tenantId}`
+  t.deepEqual(await pass(), [{ numbered: 1, isStreamed: false }])
 })
