@@ -14,7 +14,7 @@ import {
   tracing,
   writeTraceparent,
 } from '../runtime/kernel/tracing.js'
-import type { Responder } from './response/respond.js'
+import { type Responder, wordOf } from './response/respond.js'
 import { type Authenticator, refuseAuthority, scopesOf } from './request/authenticate.js'
 import type { Administration } from './request/administration.js'
 import type { BillingCheck } from './request/billing.js'
@@ -466,11 +466,13 @@ export class Pipeline {
     const { windows } = outcome as Metered
     if (windows !== undefined) context.windows = [...context.windows, ...windows]
     const replayed = 'replayed' in outcome && outcome.replayed === true
-    this.needs.respond.rendered(
-      context,
-      rule.render(outcome as never, this.contextOf(context)),
-      replayed,
-    )
+    const rendered = rule.render(outcome as never, this.contextOf(context))
+    // A page says to a person what failed, and the log line of the request says it to the operator.
+    if (rendered.form === 'body' && rendered.status >= 400 && rendered.fault === undefined) {
+      context.error ??= wordOf(outcome)
+      context.logReason ??= context.error
+    }
+    this.needs.respond.rendered(context, rendered, replayed)
   }
 
   /** A known path with an unknown method: preflight, OPTIONS, or 405. */

@@ -414,6 +414,17 @@ function reasonOf({ reason, error, outcome, name }: Problem): string {
   return reason ?? (isScope ? 'scope_missing' : (error ?? outcome ?? problemCode(name)))
 }
 
+/** The word for a refusal that is a page: its error code, else what the outcome says of it, else its tag. */
+export function wordOf(outcome: {
+  readonly tag: string
+  readonly error?: unknown
+  readonly why?: unknown
+}) {
+  const words = [outcome.error, outcome.why]
+  const word = words.find((one) => typeof one === 'string' && /^[a-z][a-z_]{0,63}$/.test(one))
+  return typeof word === 'string' ? word : outcome.tag
+}
+
 const STRANGER: RefusedRequester = {
   client: null,
   presented: { clientId: null, tenantId: null },

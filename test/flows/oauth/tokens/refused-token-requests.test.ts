@@ -297,3 +297,21 @@ test('the reason of a refused client assertion says whether the client is known'
   t.is(await reasonOf(crypto.randomUUID(), '1m'), 'client_unknown')
   t.is(await reasonOf(crypto.randomUUID(), '-1m'), 'client_assertion_wrong')
 })
+
+test('a refusal that is a page is logged with its error', async (t) => {
+  const headers = { accept: 'text/html' }
+  const unknown = `response_type=code&client_id=${crypto.randomUUID()}&redirect_uri=https%3A%2F%2Fa.example%2F`
+  for (const [path, status, error] of [
+    [`/oauth/authorize?${unknown}`, 400, 'invalid_client'],
+    ['/oauth/authorize?response_type=code', 400, 'invalid_request'],
+    ['/auth/invites/made-up', 404, undefined],
+    ['/connect/made-up', 404, 'unknown'],
+  ] as const) {
+    const answer = await fetch(running.baseUrl + path, { headers, redirect: 'manual' })
+    t.is(answer.status, status, await answer.text())
+    const entry = await entryOf(answer.headers.get('x-request-id'))
+    t.truthy(entry['error'], path)
+    if (error !== undefined) t.is(entry['error'], error, path)
+    t.is(entry['reason'], entry['error'], path)
+  }
+})
