@@ -9,6 +9,7 @@ import {
   getSshTrustFile,
   pollSshRevocationList,
   revokeSshCertificate,
+  sshMemory,
 } from './lists.js'
 import type { SshCertificatesNeeds } from './needs.js'
 import { type SshCertificatesProtocol, sshCertificates } from './protocol.js'
@@ -19,7 +20,7 @@ export const sshCertificatesActor = defineActor<SshCertificatesProtocol, SshCert
   mailbox: { capacity: 1024, inflightMax: 128 },
   supervision: { onFailure: 'resume' },
   create: (needs) => {
-    const memory = { tenants: new Map(), signatures: new Map() }
+    const memory = sshMemory()
     return boundHandlers<SshCertificatesProtocol, SshCertificatesNeeds>(
       {
         authority: ({ compute }, message, context) => compute.run('authority', message, context),

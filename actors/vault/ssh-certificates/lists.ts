@@ -18,18 +18,21 @@ import {
 } from '../../../storage/vault/ssh-certificates.js'
 import { findVaultCredential } from '../../../storage/vault/vault-credentials.js'
 import { isUuid } from '../../domain/ids.js'
+import { joined } from '../../platform/batching/joined.js'
 import { inTenant } from '../../platform/in-tenant.js'
 import { recordAudit } from '../../platform/record-audit.js'
 import { owns } from './certificates.js'
 import { encodeKrl } from './krl.js'
 import type { SshCertificatesNeeds, SshHandler } from './needs.js'
-import type { CertificateRevoked, SshInvalid, SshUnknown, TrustFile } from './protocol.js'
+import type { CertificateRevoked, SshBusy, SshInvalid, SshUnknown, TrustFile } from './protocol.js'
 import { readName } from './rules.js'
 import { invalid } from '../../domain/entities/messages.js'
 
 const REVOKED_KEYS_MAX = 4_096
 /** Signatures and tenants in memory. */
 const KEPT_MAX = 4_096
+/** Hosts that poll at a time: the other places of the mailbox (actor.ts) are for those who sign and revoke. */
+const POLLS_MAX = 64
 const UNKNOWN: SshUnknown = { tag: 'unknown' }
 
 export const revokeSshCertificate: SshHandler<'revokeSshCertificate'> = async (
@@ -109,48 +112,92 @@ export const getSshRevocationList: SshHandler<'getSshRevocationList'> = async (
 export type SshMemory = {
   readonly tenants: Map<string, string>
   readonly signatures: Map<string, string>
+  /** Reads of hosts, by authority. */
+  readonly reads: ReturnType<typeof joined<PublicTrust | undefined>>
+  polls: number
+}
+
+export const sshMemory = (): SshMemory => ({
+  tenants: new Map(),
+  signatures: new Map(),
+  reads: joined(),
+  polls: 0,
+})
+
+type Waits = Pick<MessageContext, 'signal'>
+
+type PublicTrust = Trust & { readonly tenantId: string }
+
+/** Without a place, a host polls again later. */
+async function withPlace<T>(memory: SshMemory, work: () => Promise<T>): Promise<T | SshBusy> {
+  if (memory.polls >= POLLS_MAX) return { tag: 'busy' }
+  memory.polls += 1
+  return work().finally(() => (memory.polls -= 1))
 }
 
 export const pollSshRevocationList =
   (memory: SshMemory): SshHandler<'pollSshRevocationList'> =>
-  async (needs, { credentialId }, context) => {
-    const trust = await publicTrust(needs, memory, credentialId, context)
-    return trust === undefined ? UNKNOWN : { tag: 'file', body: trust.krl }
-  }
+  (needs, { credentialId }) =>
+    withPlace(memory, async () => {
+      const trust = await publicTrust(needs, memory, credentialId)
+      return trust === undefined ? UNKNOWN : ({ tag: 'file', body: trust.krl } as const)
+    })
 
 export const getSshTrustFile =
   (memory: SshMemory): SshHandler<'getSshTrustFile'> =>
-  async (needs, { credentialId, file }, context) => {
-    const trust = await publicTrust(needs, memory, credentialId, context)
-    if (trust === undefined) return UNKNOWN
-    const { signatures } = memory
-    if (file === 'ca.pub') return { tag: 'file', body: trust.caKeys }
-    if (file === 'allowed_signers') return { tag: 'file', body: trust.signers }
-    const [message, namespace] = SIGNED[file](trust)
-    const key = `${credentialId} ${namespace} ${sha256(message)}`
-    const known = signatures.get(key)
-    if (known !== undefined) return { tag: 'file', body: Buffer.from(known) }
-    const { listPublicKey: caPublicKey, listPrivateSealed } = trust.authority
-    const pkcs8 = await needs.sealer.open(
-      trust.tenantId,
-      listKeyContext(credentialId),
-      listPrivateSealed,
-    )
-    const signature = await needs.compute
-      .run('signature', { authority: { pkcs8, caPublicKey }, namespace, message }, context)
-      .finally(() => pkcs8.fill(0))
-    kept(signatures, key, signature)
-    return { tag: 'file', body: Buffer.from(signature) }
-  }
+  (needs, { credentialId, file }, context) =>
+    withPlace(memory, async () => {
+      const trust = await publicTrust(needs, memory, credentialId)
+      if (trust === undefined) return UNKNOWN
+      if (file === 'ca.pub') return { tag: 'file', body: trust.caKeys }
+      if (file === 'allowed_signers') return { tag: 'file', body: trust.signers }
+      const [message, namespace] = SIGNED[file](trust)
+      const of = { credentialId, message, namespace }
+      return { tag: 'file', body: await signatureOf(needs, memory, trust, of, context) }
+    })
+
+async function signatureOf(
+  { sealer, compute }: SshCertificatesNeeds,
+  { signatures }: SshMemory,
+  { authority, tenantId }: PublicTrust,
+  of: {
+    readonly credentialId: string
+    readonly message: Uint8Array
+    readonly namespace: string
+  },
+  context: MessageContext,
+): Promise<Uint8Array> {
+  const { credentialId, message, namespace } = of
+  const key = `${credentialId} ${namespace} ${sha256(message)}`
+  const known = signatures.get(key)
+  if (known !== undefined) return Buffer.from(known)
+  const { listPublicKey: caPublicKey, listPrivateSealed } = authority
+  const pkcs8 = await sealer.open(tenantId, listKeyContext(credentialId), listPrivateSealed)
+  const signature = await compute
+    .run('signature', { authority: { pkcs8, caPublicKey }, namespace, message }, context)
+    .finally(() => pkcs8.fill(0))
+  kept(signatures, key, signature)
+  return Buffer.from(signature)
+}
 
 /** By the public address, which names no tenant. */
-async function publicTrust(
+function publicTrust(
+  needs: SshCertificatesNeeds,
+  memory: SshMemory,
+  credentialId: string,
+): Promise<PublicTrust | undefined> {
+  if (!isUuid(credentialId)) return Promise.resolve(undefined)
+  // A host that leaves ends no read that others share.
+  const { signal } = new AbortController()
+  return memory.reads(credentialId, () => readTrust(needs, memory, credentialId, { signal }))
+}
+
+async function readTrust(
   needs: SshCertificatesNeeds,
   { tenants }: SshMemory,
   credentialId: string,
-  context: MessageContext,
-): Promise<(Trust & { readonly tenantId: string }) | undefined> {
-  if (!isUuid(credentialId)) return undefined
+  context: Waits,
+): Promise<PublicTrust | undefined> {
   const tenantId =
     tenants.get(credentialId) ??
     (await needs.database.system((tx) => tenantOfAuthority(tx, credentialId), context))
@@ -189,7 +236,7 @@ async function trustOf(
   needs: SshCertificatesNeeds,
   tenantId: string,
   credentialId: string,
-  context: MessageContext,
+  context: Waits,
 ): Promise<Trust | undefined> {
   const { database, clock } = needs
   const authority = await authorityRow(needs, tenantId, credentialId, context)
@@ -232,7 +279,7 @@ async function authorityRow(
   { database, sealer, compute, clock }: SshCertificatesNeeds,
   tenantId: string,
   credentialId: string,
-  context: MessageContext,
+  context: Waits,
 ): Promise<SshAuthorityRow | undefined> {
   const find = () =>
     inTenant(database, tenantId, context, (tx) => findSshAuthority(tx, tenantId, credentialId))

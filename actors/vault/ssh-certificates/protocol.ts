@@ -17,11 +17,11 @@ export type SshCertificatesProtocol = {
   /** The revocation list of an authority: an OpenSSH KRL. */
   getSshRevocationList: Ask<ReadRevocationList, RevocationList | SshUnknown>
   /** The same, anonymous. */
-  pollSshRevocationList: Ask<{ readonly credentialId: string }, HostFile | SshUnknown>
+  pollSshRevocationList: Ask<{ readonly credentialId: string }, HostFile | SshUnknown | SshBusy>
   /** Anonymous: what hosts need to use the list. */
   getSshTrustFile: Ask<
     { readonly credentialId: string; readonly file: TrustFile },
-    HostFile | SshUnknown
+    HostFile | SshUnknown | SshBusy
   >
 }
 
@@ -69,6 +69,8 @@ export type CertificateSigned = {
 export type SshInvalid = MemberInvalid
 /** No such authority, or the caller has no grant for it. */
 export type SshUnknown = { readonly tag: 'unknown' }
+/** As many hosts poll as this process serves at a time. */
+export type SshBusy = { readonly tag: 'busy' }
 
 export type RevokeCertificate = {
   readonly caller: Caller

@@ -91,6 +91,11 @@ const forHosts = {
   cors: 'public',
   capabilities: ['vault.ssh_ca'],
 } as const
+const busy = problem(503, 'service-unavailable', {
+  detail: 'Too many hosts poll. Poll again later.',
+  error: 'share_exhausted',
+  retryAfterSecs: 5,
+})
 const hostFile = (contentType: string) =>
   bytes<{ body: Uint8Array }>(200, contentType, ({ body }) => ({
     body,
@@ -211,7 +216,7 @@ export const sshCertificatesRoutes: readonly Route[] = [
       'krl.sig signs it.',
     params: CredentialPath,
     message: ({ params }) => ({ credentialId: params.credential_id }),
-    replies: { file: hostFile('application/octet-stream'), unknown },
+    replies: { file: hostFile('application/octet-stream'), unknown, busy },
   }),
   route(sshCertificates, 'getSshTrustFile', {
     ...forHosts,
@@ -223,6 +228,6 @@ export const sshCertificatesRoutes: readonly Route[] = [
       'the namespaces svc-krl and svc-ca. allowed_signers has the key of these signatures, which never changes.',
     params: CredentialPath.extend({ file: z.enum(TRUST_FILES) }),
     message: ({ params }) => ({ credentialId: params.credential_id, file: params.file }),
-    replies: { file: hostFile('text/plain; charset=utf-8'), unknown },
+    replies: { file: hostFile('text/plain; charset=utf-8'), unknown, busy },
   }),
 ]
