@@ -77,8 +77,8 @@ export async function numberWaiting(
   const { rows } = await tx.query<NumberedTenant>({
     name: 'event_numbers.pass',
     text: `select w.tenant_id as "tenantId", w.numbered, w.waiting, w.oldest, w.failure,
-             w.numbered > 0 and exists (select from signal_streams s
-               where s.tenant_id = w.tenant_id and s.status <> 'disabled') as "isStreamed"
+             w.numbered > 0 and coalesce((select true from signal_streams s
+               where s.tenant_id = w.tenant_id and s.status <> 'disabled' limit 1), false) as "isStreamed"
            from svc_number_waiting($1, $2, $3) w`,
     values: [after, TENANTS_MAX, PASS_ROWS_MAX],
   })
